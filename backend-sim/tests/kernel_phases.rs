@@ -247,6 +247,47 @@ fn a_wait_learns_what_its_phase_tells() {
     }
 }
 
+/// The barriers of CUDA C++ test, count, look at the clock, sleep, and test again.
+#[test]
+fn the_barriers_of_cuda_wait() {
+    const TILE: usize = 64;
+    const TILES: usize = 5;
+    let source = Source::ptx("barriers.ptx", include_str!("../ptx/kernels/barriers.ptx"));
+    let run = |pe: &Pe<Sim>, slots: i32| -> Result<Vec<i32>> {
+        let (sums, from) = (pe.alloc_zeroed::<i32>(TILE)?, pe.alloc_zeroed::<i32>(TILES * TILE)?);
+        pe.write(&from, &std::array::from_fn::<i32, { TILES * TILE }, _>(|at| at as i32))?;
+        let (module, stream) = (pe.module(&source)?, pe.stream()?);
+        let arguments = args![&sums, &from, TILES as i32, slots];
+        // SAFETY: the kernel takes two arrays of so many tiles, and how many there are.
+        unsafe { pe.on(&stream).launch(&module.kernel("add_up")?, &Grid::new(1, TILE as u32), arguments)? };
+        pe.synchronize(&stream)?;
+        let seen = pe.read(&sums)?;
+        pe.free(from)?;
+        pe.free(sums)?;
+        Ok(seen)
+    };
+    let explore = |slots: i32| {
+        let mut faults = Vec::new();
+        let mut simulation = Simulation::new(Config::pes(1)).unwrap();
+        let explored = simulation.explore(
+            ALL,
+            |pe| run(pe, slots),
+            |run| {
+                match &run.results[0] {
+                    Some(sums) => assert!(sums.iter().enumerate().all(|(at, sum)| *sum == 5 * at as i32 + 640)),
+                    None => faults.push(run.verdict.to_string()),
+                }
+                ControlFlow::Continue(())
+            },
+        );
+        (explored.unwrap(), faults)
+    };
+    let (explored, faults) = explore(2);
+    assert!(explored.complete && explored.schedules == 1 && faults.is_empty(), "{explored:?} {faults:?}");
+    let (_, faults) = explore(1);
+    assert!(faults.first().is_some_and(|fault| fault.contains("race in shared memory")), "{faults:?}");
+}
+
 fn programs() -> impl Strategy<Value = Program> {
     let at = 0..2_usize;
     let step = prop_oneof![

@@ -208,7 +208,7 @@ impl All {
             let behind = match instead.is_empty() {
                 true => Vec::new(),
                 false if forced => std::mem::take(&mut instead),
-                false => instead.remove(0).behind,
+                false => std::mem::take(&mut instead.remove(0).behind),
             };
             let (pick, touches, ticket, finished) = (Some(pick), None, None, 0);
             self.path.push(Node { choices, key, pick, touches, finished, sleep, forced, behind, instead, ticket });
@@ -295,7 +295,9 @@ impl All {
                 node.sleep.push(Asleep { key: node.key, touches: event.touches });
             }
             if !node.instead.is_empty() {
-                let Branch { key, touches, behind, ticket } = node.instead.remove(0);
+                let mut branch = node.instead.remove(0);
+                let (key, ticket) = (branch.key, branch.ticket);
+                let (touches, behind) = (branch.touches.take(), std::mem::take(&mut branch.behind));
                 (node.key, node.touches, node.pick, node.behind, node.ticket) = (key, touches, None, behind, ticket);
                 node.finished += 1;
                 return true;
@@ -364,6 +366,16 @@ impl All {
     }
 }
 
+/// Without recursion, as a tree can be deep.
+impl Drop for Branch {
+    fn drop(&mut self) {
+        let mut all = std::mem::take(&mut self.behind);
+        while let Some(mut branch) = all.pop() {
+            all.append(&mut branch.behind);
+        }
+    }
+}
+
 impl Node {
     fn known(&self) -> Known {
         let pick = self.pick.expect("it was taken");
@@ -386,22 +398,24 @@ fn unshared(Asleep { key, touches }: &Asleep) -> Asleep {
     Asleep { key: *key, touches: Arc::from(&touches[..]) }
 }
 
-/// Adds a sequence to the branches of a tree, unless it is covered. `last`: what comes before the last of its steps.
-fn insert(order: &Order, branches: &mut Vec<Branch>, mut steps: Vec<usize>, last: &Past) {
-    for branch in branches.iter_mut() {
-        if order.is_weak_initial(branch.key, branch.touches.as_deref(), (&steps, last)) {
-            let mut last = last;
-            if let Some(at) = steps.iter().position(|&step| order.key(step) == branch.key) {
-                steps.remove(at); // an agent's later steps have the same name
-                if let Some(&end) = steps.last().filter(|_| at == steps.len()) {
-                    last = order.before(end);
-                }
+/// Adds a sequence to the branches of a tree, unless it is covered. `last`: what comes before the last of its steps. A tree can be as deep as a schedule is
+/// long: there is no recursion here.
+fn insert<'a>(order: &'a Order, mut branches: &mut Vec<Branch>, mut steps: Vec<usize>, mut last: &'a Past) {
+    let covers = |branch: &Branch, steps: &[usize], last: &Past| {
+        order.is_weak_initial(branch.key, branch.touches.as_deref(), (steps, last))
+    };
+    while let Some(index) = branches.iter().position(|branch| covers(branch, &steps, last)) {
+        let Branch { key, ref mut behind, .. } = branches[index];
+        if let Some(at) = steps.iter().position(|&step| order.key(step) == key) {
+            steps.remove(at); // an agent's later steps have the same name
+            if let Some(&end) = steps.last().filter(|_| at == steps.len()) {
+                last = order.before(end);
             }
-            if !branch.behind.is_empty() && !steps.is_empty() {
-                insert(order, &mut branch.behind, steps, last);
-            }
+        }
+        if behind.is_empty() || steps.is_empty() {
             return;
         }
+        branches = behind;
     }
     let mut behind = Vec::new();
     for &step in steps.iter().rev() {
@@ -426,6 +440,20 @@ mod tests {
 
     fn events(n: usize) -> Vec<Event> {
         std::iter::repeat_with(Event::default).take(n).collect()
+    }
+
+    /// A schedule can have a million steps, and a thread's stack has room for some thousand calls.
+    #[test]
+    fn a_tree_can_be_as_deep_as_a_schedule_is_long() {
+        const STEPS: usize = 200_000;
+        let order = Order::of(events(STEPS), &[]);
+        let mut branches = Vec::new();
+        let nothing = Past::default();
+        for _ in 0..2 {
+            insert(&order, &mut branches, (0..STEPS).collect(), &nothing);
+        }
+        assert_eq!(chain(&branches).len(), STEPS);
+        drop(branches);
     }
 
     #[test]

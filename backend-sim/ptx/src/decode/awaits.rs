@@ -1,139 +1,48 @@
-//! Loops that only test an mbarrier until its phase is over, such as `while (!try_wait(barrier, parity));`.
+//! Tests of mbarriers that are waits: a test that fails only leads to the same test again, and leaves nothing behind.
 //!
-//! As in [`polls`](super::polls), a round that goes on leaves nothing behind. So the loop is a wait for the phase. Compilers write such a loop
-//! in many ways: what follows the test is computed here for both of its results, to see where the branches lead.
+//! So it is in `while (!try_wait(barrier, parity));`, and in the wait of a `cuda::barrier`, which tests, counts, looks at a clock, sleeps, and tests again. As in
+//! [`polls`](super::polls), whoever explores schedules need not try each test in vain: the thread goes on when the phase is over.
+//!
+//! What follows a test is walked through for both of its results. Where it fails, all ways must lead to tests of the same phase of the same mbarrier,
+//! through instructions that compute registers at which nothing else looks, or to an assertion that fails, as those of `cuda::barrier` do after some seconds. Where it
+//! succeeds, all these tests must lead to the same place.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::polls::{computed, target};
+use super::polls::{IDLE, PURE, target};
 use super::unused::{self, Times};
 use crate::syntax::{Function, Instruction, Operand, Statement};
+use crate::types::Type;
 
-/// The tests in such loops, by the numbers of their instructions in the function.
+/// More steps than this on the ways from a test that fails: it is no wait.
+const MOST_STEPS: usize = 1_000;
+
+/// A scope of names, by its number; the outermost has none.
+type Scope = Option<usize>;
+
+/// A register or label, in the scope that declares it.
+type Name<'a> = (Scope, &'a str);
+
+/// What is known of registers.
+type Known<'a> = BTreeMap<Name<'a>, u64>;
+
+/// The tests that are waits, by the numbers of their instructions in the function.
 pub(super) fn of(function: &Function<'_>) -> BTreeSet<usize> {
-    let mut awaits = BTreeSet::new();
-    let mut text = Text::default();
-    let mut all: Option<Times<'_>> = None;
-    for statement in function.body.iter().flatten() {
-        match statement {
-            Statement::Begin => text.opens(),
-            Statement::End => text.closes(),
-            Statement::Registers { name, count, .. } => text.declares(name, count.is_some()),
-            Statement::Label(name, _) => _ = text.labels.insert(name, (text.body.len(), text.scope())),
-            Statement::Instruction(instruction) => {
-                text.body.push((text.scope(), instruction));
-                let back = branches_to(instruction).and_then(|label| text.labels.get_key_value(label));
-                if let Some((&label, &(begin, scope))) = back
-                    && scope == text.scope()
-                    && let Some(body) = text.body_since(begin)
-                {
-                    let inside =
-                        text.labels.iter().filter(|(_, (at, _))| *at > begin).map(|(label, _)| *label).collect();
-                    let all = all.get_or_insert_with(|| unused::names_of(function));
-                    awaits.extend(awaited(&body, label, &inside, all).map(|test| begin + test));
-                }
-            }
-            _ => {}
-        }
+    let has_tests = function.body.iter().flatten().any(|statement| match statement {
+        Statement::Instruction(instruction) => is_test(instruction),
+        _ => false,
+    });
+    if !has_tests {
+        return BTreeSet::new();
     }
-    awaits
+    let text = Text::of(function);
+    let tests = text.body.iter().enumerate().filter(|(_, (_, instruction))| is_test(instruction));
+    tests.map(|(at, _)| at).filter(|&at| text.waits(at).is_some()).collect()
 }
 
-/// A function up to a statement. Scopes have numbers; the outermost has none.
-#[derive(Default)]
-struct Text<'a> {
-    /// The scopes that are open, and those around each one there was.
-    open: Vec<usize>,
-    parents: Vec<Vec<usize>>,
-    /// Where labels of open scopes stand, and in which scope.
-    labels: BTreeMap<&'a str, (usize, Option<usize>)>,
-    /// Names that scopes declare, where; `true`: one of several registers.
-    declared: Vec<(usize, usize, &'a str, bool)>,
-    body: Vec<(Option<usize>, &'a Instruction<'a>)>,
-}
-
-impl<'a> Text<'a> {
-    fn scope(&self) -> Option<usize> {
-        self.open.last().copied()
-    }
-
-    fn opens(&mut self) {
-        self.open.push(self.parents.len());
-        self.parents.push(self.open.clone());
-    }
-
-    fn closes(&mut self) {
-        let closed = self.open.pop();
-        self.labels.retain(|_, (_, scope)| *scope != closed);
-    }
-
-    fn declares(&mut self, name: &'a str, is_counted: bool) {
-        if let Some(scope) = self.scope() {
-            self.declared.push((self.body.len(), scope, name, is_counted));
-        }
-    }
-
-    /// The instructions from one on, if each name means the same in all of them.
-    fn body_since(&self, begin: usize) -> Option<Vec<&'a Instruction<'a>>> {
-        let mut names = BTreeSet::new();
-        for &(_, scope, name, is_counted) in self.declared.iter().rev().take_while(|(at, ..)| *at >= begin) {
-            let is_outside = |of: Option<usize>| !of.is_some_and(|of| self.parents[of].contains(&scope));
-            let mentions = |instruction: &Instruction<'a>| {
-                let mut times = Times::new();
-                unused::count(instruction, &mut times);
-                times.contains_key(name)
-            };
-            let mut rest = self.body[begin..].iter();
-            if is_counted || !names.insert(name) || rest.any(|(of, other)| is_outside(*of) && mentions(other)) {
-                return None;
-            }
-        }
-        Some(self.body[begin..].iter().map(|(_, instruction)| *instruction).collect())
-    }
-}
-
-/// The label of a branch.
-fn branches_to<'a>(instruction: &Instruction<'a>) -> Option<&'a str> {
-    match instruction.operands[..] {
-        [Operand::Name { name, .. }] if instruction.opcode == "bra" => Some(name),
-        _ => None,
-    }
-}
-
-/// The test in a loop, if the loop does nothing else. `label`: where the loop begins; `inside`: the labels within it. `all`: how often the function has
-/// each name.
-fn awaited<'a>(body: &[&Instruction<'a>], label: &str, inside: &BTreeSet<&str>, all: &Times<'a>) -> Option<usize> {
-    let at = body.iter().position(|instruction| is_test(instruction))?;
-    let (before, test, behind) = (&body[..at], body[at], &body[at + 1..]);
-    let is_branch = |instruction: &&&Instruction<'_>| instruction.opcode == "bra";
-    let has_guard = |instruction: &&&Instruction<'_>| instruction.guard.is_some();
-    if test.guard.is_some() || before.iter().any(|other| has_guard(&other) || is_branch(&other)) {
-        return None;
-    }
-    let [Operand::Name { name: result, offset: 0 }, Operand::Address { .. }, ..] = &test.operands[..] else {
-        return None;
-    };
-
-    // What is computed before the test is for nobody else, and behind it, for the round.
-    let first = computed(before)?;
-    let mut here = Times::new();
-    before.iter().for_each(|instruction| unused::count(instruction, &mut here));
-    test.operands[1..].iter().for_each(|operand| unused::count_names(operand, &mut here));
-    if first.iter().any(|name| here[name] != all[name]) {
-        return None;
-    }
-    let rest: Vec<&Instruction<'a>> = behind.iter().filter(|other| !is_branch(other)).copied().collect();
-    if rest.iter().any(|other| other.guard.is_some()) {
-        return None;
-    }
-    let second = computed(&rest)?;
-    if here.keys().any(|name| second.contains(name) || name == result) || second.contains(result) {
-        return None;
-    }
-
-    // It goes round again where the phase is not over, and only then.
-    let goes_round = |is_over| goes_round(behind, (*result, is_over), label, inside);
-    (goes_round(false)? && !goes_round(true)?).then_some(at)
+/// Whether a call of this says that an assertion fails.
+fn is_assertion(operand: &Operand<'_>) -> bool {
+    matches!(operand, Operand::Name { name: "__assertfail", .. })
 }
 
 /// Whether an instruction tests an mbarrier.
@@ -142,55 +51,282 @@ fn is_test(instruction: &Instruction<'_>) -> bool {
     instruction.opcode == "mbarrier" && instruction.modifiers.iter().any(is_test)
 }
 
-/// Whether the branches behind a test lead back to the loop's label, and not out of it, if the test has this result. `None`: that is not known.
-fn goes_round(
-    behind: &[&Instruction<'_>],
-    (result, is_over): (&str, bool),
-    label: &str,
-    inside: &BTreeSet<&str>,
-) -> Option<bool> {
-    let mut known = BTreeMap::from([(result, u64::from(is_over))]);
-    for instruction in behind {
-        if instruction.opcode != "bra" {
-            if let Some((name, value)) = target(instruction).zip(value(instruction, &known)) {
-                known.insert(name, value);
-            }
-            continue;
-        }
-        let to = branches_to(instruction)?;
-        let is_taken = match instruction.guard {
-            Some((guard, negated)) => (*known.get(guard)? == 1) != negated,
-            None => true,
-        };
-        if is_taken {
-            return (!inside.contains(to)).then_some(to == label);
-        }
-    }
-    Some(false)
+/// A function.
+#[derive(Default)]
+struct Text<'a> {
+    /// The scopes around each one, from within.
+    around: Vec<Vec<usize>>,
+    /// What scopes declare; `true`: several registers, whose names begin so.
+    declared: BTreeSet<(usize, &'a str, bool)>,
+    labels: BTreeMap<Name<'a>, usize>,
+    body: Vec<(Scope, &'a Instruction<'a>)>,
+    /// The instructions that read a register.
+    readers: BTreeMap<Name<'a>, BTreeSet<usize>>,
 }
 
-/// What an instruction computes from what is known.
-fn value(instruction: &Instruction<'_>, known: &BTreeMap<&str, u64>) -> Option<u64> {
-    let number = |operand: &Operand<'_>| match operand {
-        Operand::Bits(bits) => Some(*bits),
-        Operand::Name { name, offset: 0 } => known.get(name).copied(),
-        Operand::Not(name) => known.get(name).map(|value| value ^ 1),
-        _ => None,
-    };
-    match (instruction.opcode, &instruction.modifiers[..], &instruction.operands[..]) {
-        ("mov", _, [_, from]) => number(from),
-        ("not", ["pred"], [_, from]) => Some(number(from)? ^ 1),
-        ("selp", _, [_, yes, no, which]) => {
-            if number(which)? == 1 {
-                number(yes)
-            } else {
-                number(no)
+/// What a walk from a test that fails has come to.
+#[derive(Default)]
+struct Walk<'a> {
+    passed: BTreeSet<usize>,
+    written: BTreeSet<Name<'a>>,
+    tests: BTreeSet<usize>,
+    /// Where it has been, with what was known there, since the last test; `true`: all ways from there lead to tests.
+    seen: BTreeMap<(usize, Known<'a>), bool>,
+}
+
+impl<'a> Text<'a> {
+    fn of(function: &'a Function<'a>) -> Self {
+        let mut text = Self::default();
+        let mut open: Vec<usize> = Vec::new();
+        for statement in function.body.iter().flatten() {
+            let scope = open.last().copied();
+            match statement {
+                Statement::Begin => {
+                    open.push(text.around.len());
+                    text.around.push(open.iter().rev().copied().collect());
+                }
+                Statement::End => _ = open.pop(),
+                Statement::Registers { name, count, .. } => {
+                    text.declared.extend(scope.map(|scope| (scope, *name, count.is_some())));
+                }
+                Statement::Label(name, _) => _ = text.labels.insert((scope, name), text.body.len()),
+                Statement::Instruction(instruction) => text.body.push((scope, instruction)),
+                _ => {}
             }
         }
-        ("setp", ["eq", _], [_, one, other]) => Some((number(one)? == number(other)?).into()),
-        ("setp", ["ne", _], [_, one, other]) => Some((number(one)? != number(other)?).into()),
-        _ => None,
+        for (at, &(scope, instruction)) in text.body.iter().enumerate() {
+            let mut names = Times::new();
+            names.extend(instruction.guard.map(|(guard, _)| (guard, 1)));
+            let sources = &instruction.operands[usize::from(target(instruction).is_some())..];
+            sources.iter().for_each(|operand| unused::count_names(operand, &mut names));
+            for name in names.keys() {
+                let name = name_in(&text.around, &text.declared, scope, name);
+                text.readers.entry(name).or_default().insert(at);
+            }
+        }
+        text
     }
+
+    fn name(&self, scope: Scope, name: &'a str) -> Name<'a> {
+        name_in(&self.around, &self.declared, scope, name)
+    }
+
+    /// If a test is a wait: where it leads when it succeeds.
+    fn waits(&self, at: usize) -> Option<usize> {
+        let phase = self.phase(at)?;
+        let mut walk = Walk::default();
+        self.walk_from(at, &phase, &mut walk)?;
+        let mut ends = walk.tests.iter().map(|&test| self.leads_to(test, &walk));
+        let (end, mut known) = ends.next()??;
+        for other in ends {
+            let (other_end, other_known) = other?;
+            known.retain(|name, value| other_known.get(name) == Some(value));
+            if other_end != end {
+                return None;
+            }
+        }
+        let is_read = |name: &Name<'a>| self.readers.get(name).is_some_and(|all| !all.is_subset(&walk.passed));
+        let changes = |name| phase.contains(name) || is_read(name) && !known.contains_key(name);
+        (!walk.tests.contains(&end) && !walk.written.iter().any(changes)).then_some(end)
+    }
+
+    /// The registers that say which phase of which mbarrier a test is about, in their order; `None` if it is something else than a test, or one that may
+    /// not be made.
+    fn phase(&self, at: usize) -> Option<Vec<Name<'a>>> {
+        let (scope, instruction) = self.body[at];
+        let [Operand::Name { offset: 0, .. }, address @ Operand::Address { .. }, state, ..] = &instruction.operands[..]
+        else {
+            return None;
+        };
+        if !is_test(instruction) || instruction.guard.is_some() {
+            return None;
+        }
+        let mut names = Vec::new();
+        for operand in [address, state] {
+            let mut times = Times::new();
+            unused::count_names(operand, &mut times);
+            names.extend(times.keys().map(|name| self.name(scope, name)));
+        }
+        Some(names)
+    }
+
+    /// Whether two tests ask the same.
+    fn is_alike(&self, one: usize, other: usize) -> bool {
+        let [one, other] = [one, other].map(|at| self.body[at].1);
+        let same =
+            |number: usize| format!("{:?}", one.operands.get(number)) == format!("{:?}", other.operands.get(number));
+        one.modifiers.contains(&"parity") == other.modifiers.contains(&"parity") && same(1) && same(2)
+    }
+
+    /// What is known behind a test with this result.
+    fn known_behind(&self, test: usize, result: u64) -> Known<'a> {
+        let (scope, instruction) = self.body[test];
+        target(instruction).map(|name| (self.name(scope, name), result)).into_iter().collect()
+    }
+
+    /// Walks all ways from a test that fails to the next tests, and from those. `None`: one leads somewhere else, or to no test at all.
+    fn walk_from(&self, test: usize, phase: &[Name<'a>], walk: &mut Walk<'a>) -> Option<()> {
+        let mut todo = vec![test];
+        let first = test;
+        while let Some(test) = todo.pop() {
+            if !walk.tests.insert(test) {
+                continue;
+            }
+            if self.phase(test)? != phase || !self.is_alike(first, test) {
+                return None;
+            }
+            walk.passed.insert(test);
+            let known = self.known_behind(test, 0);
+            walk.written.extend(known.keys());
+            walk.seen.clear();
+            self.walk(test + 1, known, walk, &mut todo)?;
+        }
+        Some(())
+    }
+
+    fn walk(&self, mut at: usize, mut known: Known<'a>, walk: &mut Walk<'a>, tests: &mut Vec<usize>) -> Option<()> {
+        let mut way = Vec::new();
+        loop {
+            let here = (at, known.clone());
+            match walk.seen.get(&here) {
+                Some(true) => break,
+                Some(false) => return None, // it goes round without a test
+                None if walk.seen.len() > MOST_STEPS => return None,
+                None => {}
+            }
+            let &(scope, instruction) = self.body.get(at)?;
+            if is_test(instruction) {
+                tests.push(at);
+                break;
+            }
+            walk.seen.insert(here.clone(), false);
+            way.push(here);
+            walk.passed.insert(at);
+            if instruction.opcode == "call" && instruction.operands.iter().any(is_assertion) {
+                break; // no time passes for who waits
+            }
+            if instruction.opcode == "bra" {
+                let to = self.branches_to(at)?;
+                let taken = match instruction.guard {
+                    None => Some(true),
+                    Some((guard, negated)) => known.get(&self.name(scope, guard)).map(|value| (*value == 1) != negated),
+                };
+                if taken.is_none() {
+                    self.walk(at + 1, known.clone(), walk, tests)?;
+                }
+                at = if taken == Some(false) { at + 1 } else { to };
+                continue;
+            }
+            if !self.computes(instruction) || instruction.guard.is_some() {
+                return None;
+            }
+            walk.written.extend(self.compute(at, &mut known));
+            at += 1;
+        }
+        way.into_iter().for_each(|here| _ = walk.seen.insert(here, true));
+        Some(())
+    }
+
+    /// Where a test leads when it succeeds, behind all that only the walk looks at; and what is known there.
+    fn leads_to(&self, test: usize, walk: &Walk<'a>) -> Option<(usize, Known<'a>)> {
+        let (mut at, mut known) = (test + 1, self.known_behind(test, 1));
+        for _ in 0..MOST_STEPS {
+            let Some(&(scope, instruction)) = self.body.get(at) else { return Some((at, known)) };
+            if instruction.opcode == "bra" {
+                let is_taken = match instruction.guard {
+                    None => true,
+                    Some((guard, negated)) => match known.get(&self.name(scope, guard)) {
+                        Some(value) => (*value == 1) != negated,
+                        None => return Some((at, known)),
+                    },
+                };
+                at = if is_taken { self.branches_to(at)? } else { at + 1 };
+                continue;
+            }
+            if !walk.passed.contains(&at) || !self.computes(instruction) {
+                return Some((at, known));
+            }
+            self.compute(at, &mut known);
+            at += 1;
+        }
+        None
+    }
+
+    /// Whether an instruction only computes a register, or nothing; or loads a constant by its name, or stores an argument of a call.
+    fn computes(&self, instruction: &Instruction<'_>) -> bool {
+        let is_variable = |operand: &Operand<'_>| matches!(operand, Operand::Address { base: Some(base), .. } if !base.starts_with('%') && !self.declares(base));
+        match instruction.opcode {
+            "ld" => {
+                let is_plain =
+                    |word: &&str| matches!(*word, "global" | "const" | "param") || Type::parse(word).is_some();
+                instruction.modifiers.iter().all(|word| is_plain(&word))
+                    && instruction.operands[1..].iter().all(is_variable)
+            }
+            "st" => instruction.modifiers.first() == Some(&"param"),
+            opcode => IDLE.contains(&opcode) || PURE.contains(&opcode) && target(instruction).is_some(),
+        }
+    }
+
+    /// Whether a scope declares a register of this name.
+    fn declares(&self, name: &str) -> bool {
+        self.declared.iter().any(|&(_, declared, _)| declared == name)
+    }
+
+    /// The register that an instruction computes. Its value is known from now on, or is not.
+    fn compute(&self, at: usize, known: &mut Known<'a>) -> Option<Name<'a>> {
+        let (scope, instruction) = self.body[at];
+        let name = self.name(scope, target(instruction)?);
+        match self.value(scope, instruction, known) {
+            Some(value) => known.insert(name, value),
+            None => known.remove(&name),
+        };
+        Some(name)
+    }
+
+    fn value(&self, scope: Scope, instruction: &'a Instruction<'a>, known: &Known<'a>) -> Option<u64> {
+        let number = |operand: &'a Operand<'a>| match operand {
+            Operand::Bits(bits) => Some(*bits),
+            Operand::Name { name, offset: 0 } => known.get(&self.name(scope, name)).copied(),
+            Operand::Not(name) => known.get(&self.name(scope, name)).map(|value| value ^ 1),
+            _ => None,
+        };
+        match (instruction.opcode, &instruction.modifiers[..], &instruction.operands[..]) {
+            ("mov", _, [_, from]) => number(from),
+            ("not", ["pred"], [_, from]) => Some(number(from)? ^ 1),
+            ("selp", _, [_, yes, no, which]) => number(if number(which)? == 1 { yes } else { no }),
+            ("setp", ["eq", _], [_, one, other]) => Some((number(one)? == number(other)?).into()),
+            ("setp", ["ne", _], [_, one, other]) => Some((number(one)? != number(other)?).into()),
+            _ => None,
+        }
+    }
+
+    /// Where a branch leads.
+    fn branches_to(&self, at: usize) -> Option<usize> {
+        let (scope, instruction) = self.body[at];
+        let [Operand::Name { name, .. }] = &instruction.operands[..] else { return None };
+        let around = scope.map_or(&[][..], |scope| &self.around[scope]);
+        let mut scopes = around.iter().copied().map(Some).chain([None]);
+        scopes.find_map(|scope| self.labels.get(&(scope, *name)).copied())
+    }
+}
+
+/// A name, in the scope that declares it.
+fn name_in<'a>(
+    around: &[Vec<usize>],
+    declared: &BTreeSet<(usize, &'a str, bool)>,
+    scope: Scope,
+    name: &'a str,
+) -> Name<'a> {
+    let is_number = |rest: &str| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit());
+    let declares = |scope: &usize| {
+        let mut of_scope = declared.range((*scope, "", false)..).take_while(|(of, ..)| of == scope);
+        of_scope.any(|&(_, begin, is_counted)| match is_counted {
+            true => name.strip_prefix(begin).is_some_and(is_number),
+            false => name == begin,
+        })
+    };
+    let around = scope.map_or(&[][..], |scope| &around[scope]);
+    (around.iter().find(|scope| declares(scope)).copied(), name)
 }
 
 #[cfg(test)]
@@ -235,8 +371,48 @@ mod tests {
         assert_eq!(awaits(&format!("{{ .reg .pred %q; L: {} @%q bra D; bra L; D: }}", TEST.replace("%p1", "%q"))), [0]);
         let in_scope = format!("{{ .reg .pred p; {} selp.b32 %r3, 1, 0, p; }}", TEST.replace("%p1", "p"));
         assert_eq!(awaits(&format!("L: {in_scope} setp.eq.s32 %p1, %r3, 0; @%p1 bra L;")), [0]);
-        assert_eq!(awaits(&format!("{in_scope} L: {in_scope} setp.eq.s32 %p1, %r3, 0; @%p1 bra L;")), [2]);
+        assert_eq!(awaits(&format!("L: {TEST} {{ @!%p1 bra L; }}")), [0]);
+        assert_eq!(awaits(&format!("L: {TEST} @!%p1 bra M; bra D; M: bra L; D:")), [0], "a branch within it");
+        let twice = "{ .reg .pred %q; mov.pred %q, %p1; }";
+        assert_eq!(awaits(&format!("L: {TEST} {twice} {twice} @!%p1 bra L;")), [0], "two of a name");
+        assert_eq!(
+            awaits(&format!("L: {TEST} add.s32 %r3, %r3, 1; @!%p1 bra L;")),
+            [0],
+            "nobody looks at what it counts"
+        );
         assert_eq!(awaits(&format!("M: {TEST} @!%p1 bra M; L: {TEST} @!%p1 bra L;")), [0, 2]);
+    }
+
+    /// As in the wait of a `cuda::barrier`: a test, then a loop that counts, looks at a clock and sleeps, with a test at its end.
+    #[test]
+    fn a_loop_may_back_off() {
+        let test = |to: &str| {
+            format!("{{ .reg .pred p; mbarrier.try_wait.shared.b64 p, [%r1], %rd1; selp.b32 {to}, 1, 0, p; }}")
+        };
+        let text = format!(
+            "mov.u64 %rd2, %globaltimer; {} setp.ne.s32 %p3, %r2, 0; @%p3 bra D; mov.u32 %r3, 0; L: setp.lt.s32 %p4, %r3, 16; @%p4 bra C; bra.uni S; \
+             C: add.s32 %r3, %r3, 1; bra.uni T; S: mov.u64 %rd3, %globaltimer; sub.s64 %rd4, %rd3, %rd2; setp.lt.s64 %p5, %rd4, 40000; @%p5 bra T; \
+             cvt.u32.u64 %r4, %rd4; nanosleep.u32 %r4; T: {} setp.eq.s32 %p7, %r5, 0; @%p7 bra L; D: st.global.u64 [%rd5], %rd5;",
+            test("%r2"),
+            test("%r5")
+        );
+        assert_eq!(awaits(&text), [1, 17]);
+        let nothing: [usize; 0] = [];
+        assert_eq!(
+            awaits(&text.replace("[%rd5], %rd5", "[%rd5], %rd3")),
+            nothing,
+            "somebody wants to know how late it is"
+        );
+        assert_eq!(awaits(&text.replace("nanosleep.u32 %r4", "trap")), nothing, "it gives up");
+        assert_eq!(awaits(&text.replace("bra.uni T", "bra.uni C")), nothing, "it counts for ever");
+        let load = |from: &str| {
+            text.replace(
+                "mov.u64 %rd3, %globaltimer;",
+                &format!("mov.u64 %rd3, %globaltimer; ld.global.u64 %rd6, [{from}];"),
+            )
+        };
+        assert_eq!(awaits(&load("limit")), [1, 18], "a constant of the module");
+        assert_eq!(awaits(&load("%rd7")), nothing, "what may be no address");
     }
 
     #[test]
@@ -245,7 +421,11 @@ mod tests {
         assert_eq!(awaits(&format!("L: {TEST} @%p1 bra L;")), nothing, "it goes round while the phase is over");
         assert_eq!(awaits(&format!("L: {TEST} @%p1 bra L; bra L;")), nothing, "it goes round in any case");
         assert_eq!(awaits(&format!("L: {TEST} @%p2 bra L;")), nothing, "it does not look at the result");
-        assert_eq!(awaits(&format!("L: {TEST} add.s32 %r3, %r3, 1; @!%p1 bra L;")), nothing, "it counts");
+        assert_eq!(
+            awaits(&format!("L: {TEST} add.s32 %r3, %r3, 1; @!%p1 bra L; mov.u32 %r4, %r3;")),
+            nothing,
+            "it counts"
+        );
         assert_eq!(
             awaits(&format!("L: {TEST} xor.b32 %r2, %r2, 1; @!%p1 bra L;")),
             nothing,
@@ -257,7 +437,15 @@ mod tests {
             nothing,
             "it stores"
         );
-        assert_eq!(awaits(&format!("L: {TEST} @!%p1 bra M; bra D; M: bra L; D:")), nothing, "a branch within it");
+        assert_eq!(awaits(&format!("L: {TEST} @%p1 bra D; M: bra M; bra L; D:")), nothing, "it does not come back");
+        let first = format!("{TEST} @%p1 bra D; L: {TEST} @!%p1 bra L;");
+        assert_eq!(
+            awaits(&format!("{first} mov.u32 %r3, 1; D: mov.u32 %r4, %r3;")),
+            [2],
+            "the first says that there was no wait"
+        );
+        let other = first.replacen("%r2", "%r7", 1);
+        assert_eq!(awaits(&format!("{other} D:")), [2], "the first is about another phase");
         assert_eq!(awaits(&format!("L: ld.shared.u32 %r2, [%r4]; {TEST} @!%p1 bra L;")), nothing, "it loads");
         assert_eq!(
             awaits(&format!("bra M; L: mov.u32 %r5, 1; M: {TEST} @!%p1 bra L; mov.u32 %r3, %r5;")),
@@ -268,11 +456,5 @@ mod tests {
         assert_eq!(awaits(&format!("L: @%p3 {TEST} @!%p1 bra L;")), nothing, "it may not test");
         let other = format!("{{ .reg .pred %p1; {TEST} }}");
         assert_eq!(awaits(&format!("L: {other} @!%p1 bra L;")), nothing, "another one of that name");
-        assert_eq!(
-            awaits(&format!("L: {{ .reg .pred %q; {TEST} }} {{ .reg .pred %q; mov.pred %q, %p1; }} @!%p1 bra L;")),
-            nothing,
-            "two of a name"
-        );
-        assert_eq!(awaits(&format!("L: {TEST} {{ @!%p1 bra L; }}")), nothing, "in a scope of its own");
     }
 }

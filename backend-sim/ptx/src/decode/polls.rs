@@ -11,13 +11,13 @@ use crate::types::Type;
 use crate::world::{Compare, Until};
 
 /// Instructions that only compute a register, their first operand, from the others.
-const PURE: &[&str] = &[
+pub(super) const PURE: &[&str] = &[
     "add", "and", "bfe", "bfi", "cvt", "cvta", "mad", "max", "min", "mov", "mul", "neg", "not", "or", "prmt", "selp",
     "setp", "shl", "shr", "sub", "xor",
 ];
 
 /// Instructions that compute nothing. What a fence orders, the last round orders as well.
-const IDLE: &[&str] = &["nanosleep", "membar", "fence"];
+pub(super) const IDLE: &[&str] = &["nanosleep", "membar", "fence"];
 
 /// The loads in such loops, by the numbers of their instructions in the function, and what ends the loops: the word is compared with a
 /// number, or with a register that the loop does not change.
@@ -105,7 +105,7 @@ fn poll<'a>(body: &[&Instruction<'a>], all: &Times<'a>) -> Option<(usize, Until<
 }
 
 /// The registers that instructions compute, if they do nothing else, and none is read before it is computed, or computed twice.
-pub(super) fn computed<'a>(instructions: &[&Instruction<'a>]) -> Option<BTreeSet<&'a str>> {
+fn computed<'a>(instructions: &[&Instruction<'a>]) -> Option<BTreeSet<&'a str>> {
     let all: BTreeSet<&str> = instructions.iter().filter_map(|instruction| target(instruction)).collect();
     let mut computed = BTreeSet::new();
     for instruction in instructions {
