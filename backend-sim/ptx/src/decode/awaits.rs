@@ -184,6 +184,7 @@ impl<'a> Text<'a> {
         Some(())
     }
 
+    /// Walks all ways from an instruction to the next tests.
     fn walk(&self, mut at: usize, mut known: Known<'a>, walk: &mut Walk<'a>, tests: &mut Vec<usize>) -> Option<()> {
         let mut way = Vec::new();
         loop {
@@ -254,22 +255,20 @@ impl<'a> Text<'a> {
 
     /// Whether an instruction only computes a register, or nothing; or loads a constant by its name, or stores an argument of a call.
     fn computes(&self, instruction: &Instruction<'_>) -> bool {
-        let is_variable = |operand: &Operand<'_>| matches!(operand, Operand::Address { base: Some(base), .. } if !base.starts_with('%') && !self.declares(base));
-        match instruction.opcode {
-            "ld" => {
-                let is_plain =
-                    |word: &&str| matches!(*word, "global" | "const" | "param") || Type::parse(word).is_some();
-                instruction.modifiers.iter().all(|word| is_plain(&word))
-                    && instruction.operands[1..].iter().all(is_variable)
-            }
-            "st" => instruction.modifiers.first() == Some(&"param"),
-            opcode => IDLE.contains(&opcode) || PURE.contains(&opcode) && target(instruction).is_some(),
+        let &Instruction { opcode, ref modifiers, ref operands, .. } = instruction;
+        let is_plain = |word: &&str| matches!(*word, "global" | "const" | "param") || Type::parse(word).is_some();
+        match opcode {
+            "ld" => modifiers.iter().all(is_plain) && operands[1..].iter().all(|from| self.is_variable(from)),
+            "st" => modifiers.first() == Some(&"param"),
+            _ if IDLE.contains(&opcode) => true,
+            _ => PURE.contains(&opcode) && target(instruction).is_some() && !modifiers.contains(&"cc"),
         }
     }
 
-    /// Whether a scope declares a register of this name.
-    fn declares(&self, name: &str) -> bool {
-        self.declared.iter().any(|&(_, declared, _)| declared == name)
+    /// Whether an address is that of something with a name, which no register has.
+    fn is_variable(&self, address: &Operand<'_>) -> bool {
+        let Operand::Address { base: Some(base), .. } = address else { return false };
+        !base.starts_with('%') && !self.declared.iter().any(|(_, name, _)| name == base)
     }
 
     /// The register that an instruction computes. Its value is known from now on, or is not.
@@ -290,12 +289,13 @@ impl<'a> Text<'a> {
             Operand::Not(name) => known.get(&self.name(scope, name)).map(|value| value ^ 1),
             _ => None,
         };
+        let equal = |ty: &str, one, other| Some((number(one)? ^ number(other)?) & Type::parse(ty)?.mask() == 0);
         match (instruction.opcode, &instruction.modifiers[..], &instruction.operands[..]) {
             ("mov", _, [_, from]) => number(from),
             ("not", ["pred"], [_, from]) => Some(number(from)? ^ 1),
             ("selp", _, [_, yes, no, which]) => number(if number(which)? == 1 { yes } else { no }),
-            ("setp", ["eq", _], [_, one, other]) => Some((number(one)? == number(other)?).into()),
-            ("setp", ["ne", _], [_, one, other]) => Some((number(one)? != number(other)?).into()),
+            ("setp", ["eq", ty], [_, one, other]) => equal(ty, one, other).map(u64::from),
+            ("setp", ["ne", ty], [_, one, other]) => equal(ty, one, other).map(|equal| u64::from(!equal)),
             _ => None,
         }
     }
@@ -446,6 +446,7 @@ mod tests {
         );
         let other = first.replacen("%r2", "%r7", 1);
         assert_eq!(awaits(&format!("{other} D:")), [2], "the first is about another phase");
+        assert_eq!(awaits(&format!("L: {TEST} add.cc.u32 %r3, %r4, 1; @!%p1 bra L;")), nothing, "it leaves a carry");
         assert_eq!(awaits(&format!("L: ld.shared.u32 %r2, [%r4]; {TEST} @!%p1 bra L;")), nothing, "it loads");
         assert_eq!(
             awaits(&format!("bra M; L: mov.u32 %r5, 1; M: {TEST} @!%p1 bra L; mov.u32 %r3, %r5;")),
