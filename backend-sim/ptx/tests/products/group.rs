@@ -32,7 +32,7 @@ fn execute(
          ld.param.u64 %rd3, [fill];\nmov.u32 %r1, %tid.x;\nmul.wide.u32 %rd4, %r1, 4;\nadd.s64 %rd1, %rd1, %rd4;\nadd.s64 %rd2, %rd2, %rd4;\n\
          mul.wide.u32 %rd4, %r1, 16;\nadd.s64 %rd3, %rd3, %rd4;\nmov.u32 %r2, room;\nmad.lo.u32 %r2, %r1, 16, %r2;\nmov.u32 %r3, 0;\n\
          copy:\nld.global.v4.b32 {{%r4, %r5, %r6, %r7}}, [%rd3];\nst.shared.v4.b32 [%r2], {{%r4, %r5, %r6, %r7}};\nadd.s64 %rd3, %rd3, 2048;\n\
-         add.u32 %r2, %r2, 2048;\nadd.u32 %r3, %r3, 2048;\nsetp.lt.u32 %p, %r3, {SHARED};\n@%p bra copy;\nbar.sync 0;\n\
+         add.u32 %r2, %r2, 2048;\nadd.u32 %r3, %r3, 2048;\nsetp.lt.u32 %p, %r3, {SHARED};\n@%p bra copy;\nfence.proxy.async;\nbar.sync 0;\n\
          mov.u64 %of0, {};\nmov.u64 %of1, {};\n",
         descriptors[0], descriptors[1]
     );
