@@ -159,7 +159,7 @@ fn proved(program: &Program) -> Found {
     explore(program, (true, Reduce::Everything), ALL)
 }
 
-/// Each thread writes its word, arrives, waits, reads its neighbour's, and so on in the other direction.
+/// Each thread arrives and waits, phase after phase.
 fn rounds(threads: usize, rounds: usize) -> Program {
     let one =
         |_: usize| (0..rounds).flat_map(|round| [Arrive { at: 0 }, Wait { at: 0, odd: round % 2 == 1 }]).collect();

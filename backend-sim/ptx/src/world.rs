@@ -122,7 +122,8 @@ pub enum AccessKind {
     Store,
     /// Reads and writes in one step.
     Atomic(AtomicOp),
-    /// Arrives at an mbarrier, in a phase of this parity. Arrivals in one phase commute.
+    /// Arrives at an mbarrier, in a phase of this parity, or announces bytes to it. Arrivals in one phase commute; they do not with bytes that are announced
+    /// (`Access::commutes` tells which it is).
     Arrive {
         /// Whether the phase is the second, the fourth and so on.
         odd: bool,
