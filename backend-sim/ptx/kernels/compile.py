@@ -55,9 +55,20 @@ def compile_file(nvrtc, path, includes, defines):
 
 
 def portable(ptx, includes):
-    """Leaves out the folders of this machine, and white space at the ends of lines."""
-    for folder in sorted([os.getcwd(), *includes], key=len, reverse=True):
-        ptx = ptx.replace(folder.rstrip("/") + "/", "")
+    """Leaves out the folders of this machine, also in strings (`__FILE__`), and white space at the ends of lines."""
+    folders = [folder.rstrip("/") + "/" for folder in sorted([os.getcwd(), *includes], key=len, reverse=True)]
+
+    def string(found):
+        """A string's size, which counts the zero at its end, and its bytes, which leave that zero out."""
+        size, old = int(found[2]), bytes(int(byte) for byte in found[3].split(", "))
+        new = old
+        for folder in folders:
+            new = new.replace(folder.encode(), b"")
+        return f"{found[1]}[{size - len(old) + len(new)}] = {{{', '.join(map(str, new))}}};"
+
+    ptx = re.sub(r"(\.b8 \S+)\[(\d+)\] = \{([\d, ]+)\};", string, ptx)
+    for folder in folders:
+        ptx = ptx.replace(folder, "")
     return "".join(line.rstrip() + "\n" for line in ptx.rstrip("\n\0").split("\n"))
 
 
