@@ -141,6 +141,24 @@ fn a_get_races_with_what_its_own_thread_has_stored() {
     assert_eq!(explore(config, Explore::random(300, 1), program).0, seen);
 }
 
+/// Where a launch is marked, its plain accesses race as intended, and a search shows each of their outcomes: those that are shown where no race is a finding.
+#[test]
+fn marked_launches_have_the_outcomes_of_their_races() {
+    let marked = |name: &'static str, grid: Grid| {
+        move |pe: &Pe<Sim>| pe.intended_race("any value may be seen", |pe| launch(pe, name, &grid, false))
+    };
+    for (name, grid, most) in [("beside", (2, 1), 4), ("get_behind", (1, 1), 4), ("no_fence", (1, 2), 16)] {
+        let program = marked(name, Grid::new(grid.0, grid.1));
+        let note = Config { races: Races::Note, ..Config::pes(2) };
+        let (noted, explored) = explore(note, Explore::All { limit: 200_000 }, program);
+        assert!(explored.complete && noted.len() == most, "{name}: {noted:?}");
+        let (found, explored) = explore(Config::pes(2), Explore::All { limit: 200_000 }, program);
+        assert!(explored.complete, "{name}");
+        assert_eq!(found, noted, "{name}");
+        assert_eq!(explore(Config::pes(2), Explore::random(3_000, 1), program).0, noted, "{name}");
+    }
+}
+
 /// Where races are no findings, each word of a bulk copy is a step.
 #[test]
 fn a_bulk_copy_of_several_words_ends() {

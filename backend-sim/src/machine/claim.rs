@@ -25,7 +25,6 @@ use super::instance::Collective;
 use super::past::Past;
 use super::transfer::{Kind, Rank, Transfer};
 use super::{Machine, Object, Progress, Touch};
-use crate::config::Races;
 use crate::race::Ticket;
 
 /// What a call completes before it ends.
@@ -290,7 +289,7 @@ impl Machine {
             }
             // what a thread comes after is the same in every order
             let by_thread = in_kernel && self.orders_by_thread();
-            let beside = completes != Completes::Stores || self.config.races != Races::Find;
+            let beside = completes != Completes::Stores || self.may_race(agent);
             if !by_thread && beside && (covers_kernels || in_kernel) {
                 self.touch(Object::Scope(kernels), Touch::Read);
             }

@@ -1,4 +1,4 @@
-//! Plain stores of kernels to other PEs' memory, where races are no findings: each is in flight until it is seen there. A fence or a
+//! Plain stores of kernels to other PEs' memory, where their races are no findings: each is in flight until it is seen there. A fence or a
 //! release of the system's scope and the end of the block wait for those that their thread comes after.
 //!
 //! Where races are findings, a store happens at once: whoever could see the difference races with it.
@@ -17,12 +17,17 @@ use super::super::{Machine, Object, Progress, Touch};
 use crate::config::Races;
 
 impl Machine {
-    /// Whether a store of `me` to memory of `pe` is in flight for a time.
-    pub(super) fn stores_fly(&self, access: &Access, me: PeId, pe: PeId) -> bool {
-        pe != me
+    /// Whether races of plain accesses of an agent are no findings: everywhere, or because its kernel was launched under a mark.
+    pub(in crate::machine) fn may_race(&self, agent: AgentId) -> bool {
+        self.config.races != Races::Find || self.races.mark(agent) != 0
+    }
+
+    /// Whether a store of an agent to memory of `pe` is in flight for a time.
+    pub(super) fn stores_fly(&self, access: &Access, agent: AgentId, pe: PeId) -> bool {
+        pe != self.agents[agent].pe
             && !access.order.is_strong()
             && access.kind == AccessKind::Store
-            && self.config.races != Races::Find
+            && self.may_race(agent)
             && self.mode.needs.relaxed
             && !self.config.sequential
     }
@@ -83,7 +88,7 @@ impl Machine {
     pub(super) fn comes_after_fenced(&self, agent: AgentId, access: &Access, to: PeId) -> bool {
         let Agent { pe: me, scope, .. } = self.agents[agent];
         // a store that flies comes after that by its own place in the order
-        let writes = access.kind != AccessKind::Load && !self.stores_fly(access, me, to);
+        let writes = access.kind != AccessKind::Load && !self.stores_fly(access, agent, to);
         writes
             && to != me
             && self.mode.needs.relaxed

@@ -15,7 +15,6 @@ use super::events::Values;
 use super::threads::fold_of;
 use super::turn::name_of;
 use super::watch::objects;
-use crate::config::Races;
 use crate::kernel::Code;
 use crate::lint::Notice;
 use crate::race::How;
@@ -98,10 +97,10 @@ impl<'m> KernelWorld<'m> {
 }
 
 impl World for KernelWorld<'_> {
-    /// A plain access is a step only where races are no findings, as its outcome is to be seen then, and where it comes after what a fence
-    /// orders.
+    /// A plain access is a step only where its races are no findings, as its outcome is to be seen then, and where it comes after what a
+    /// fence orders.
     fn stops(&mut self, access: &Access) -> bool {
-        let plain = || self.machine.config.races != Races::Find && access.kind != AccessKind::Inspect;
+        let plain = || self.machine.may_race(self.agent) && access.kind != AccessKind::Inspect;
         self.machine.mode.needs.relaxed
             && (access.order.is_strong() || plain() || self.writes_behind_fence(access))
             && !self.synchronizes_grid(access)
@@ -128,7 +127,7 @@ impl World for KernelWorld<'_> {
     fn store(&mut self, access: &Access, value: u64) -> Result<bool, Refusal> {
         let (pe, span) = self.resolve(access)?;
         self.record(access, (pe, span), (None, Some(masked(value, span))));
-        if self.machine.stores_fly(access, self.pe, pe) {
+        if self.machine.stores_fly(access, self.agent, pe) {
             self.observe(access, (pe, span), How::Write, None); // the memory changes later
             let asked = (name_of(access), self.code.at(access.place));
             let thread = self.machine.agent_of_thread(self.block, access.thread as usize);
@@ -274,7 +273,7 @@ impl KernelWorld<'_> {
     /// each is a step, or one of them is wrong, they come one by one.
     #[inline(always)]
     fn together(&self, access: &Access, lanes: u32, addresses: &[u64; 32]) -> Option<(PeId, Span)> {
-        if self.machine.in_chosen_step || self.machine.mode.needs.relaxed && self.machine.config.races != Races::Find {
+        if self.machine.in_chosen_step || self.machine.mode.needs.relaxed && self.machine.may_race(self.agent) {
             return None;
         }
         let (pe, Span { alloc, .. }) = address::place(access.address, 0)?;
