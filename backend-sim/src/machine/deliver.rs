@@ -138,6 +138,9 @@ impl Machine {
                     self.call_has_read(reader, (src_pe, src));
                 }
                 self.touch_memory(src_pe, src, Touch::Read);
+                if let Some((reader, _)) = waiter {
+                    self.has_read_plainly(reader, src_pe, src);
+                }
                 match self.paths.matter() {
                     true => self.fetch_by_path(dst_pe, src_pe, src),
                     false => self.heap.load(src_pe, src),
@@ -168,7 +171,7 @@ impl Machine {
             }
         };
         self.in_chosen_step = false;
-        if let (Kind::Fetch | Kind::Get | Kind::Load { .. }, Some((reader, _))) = (kind, waiter) {
+        if let (Kind::Get | Kind::Load { .. }, Some((reader, _))) = (kind, waiter) {
             self.has_read(reader, src_pe, src);
         }
         value

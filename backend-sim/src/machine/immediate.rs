@@ -132,7 +132,7 @@ impl Machine {
         }
         self.observe(host, of, src, How::Read, dtype.size(), ("read", at));
         self.touch_memory(of, src, Touch::Read);
-        self.has_read(host, of, src);
+        self.has_read_plainly(host, of, src);
         copy_bytes(into, self.heap.bytes(of, src));
         if self.mode.needs.relaxed && of != self.agents[host].pe {
             self.see(self.agents[host].pe, of, src, into);

@@ -8,6 +8,9 @@
 //! in vain before anything else happens. If it goes on after some, it is given so much [`Patience`]: these polls
 //! are steps like others from then on, and the search starts again. If not, it is left alone until something changes. If only such hosts
 //! are left, the run is bounded, and no deadlock.
+//!
+//! **Plain reads** are polls where their races are no findings, also because they are marked: then a loop around them may end. Elsewhere such a loop is a race,
+//! or has no end. A read of several elements in pieces is no poll.
 
 use onesided::At;
 use onesided::backend::{Effect, Moves, Op, Span, Until};
@@ -41,8 +44,17 @@ pub(crate) struct Polls {
 /// A call at a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Poll {
-    op: Op,
+    asks: Asks,
     at: At,
+}
+
+/// What a poll asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asks {
+    /// An operation that returns what it reads.
+    Op(Op),
+    /// Loads from a PE's memory.
+    Load(PeId, Span),
 }
 
 /// Memory, and what was there.
@@ -64,8 +76,8 @@ pub(crate) struct Patience {
 
 /// What a call means for a loop that polls.
 enum Means {
-    /// It is a poll: it reads what others update atomically.
-    Poll,
+    /// It is a poll: it reads what others may change meanwhile.
+    Poll(Asks),
     /// It does nothing that others can see.
     Nothing,
     /// It may.
@@ -113,18 +125,21 @@ impl Polls {
     }
 }
 
-fn meaning(call: &Call<'_>) -> Means {
+/// `plainly`: whether plain accesses may race, so that a loop of them may end.
+fn meaning(call: &Call<'_>, plainly: bool) -> Means {
     match call {
         Call::Issue { op, stream: None, .. } => match op.effect() {
-            Effect::FetchSignal { .. } => Means::Poll,
+            Effect::FetchSignal { .. } => Means::Poll(Asks::Op(**op)),
             Effect::Transfer(transfer) => match transfer.moves {
-                Moves::Amo { .. } if transfer.until == Until::Delivered => Means::Poll,
+                Moves::Amo { .. } if transfer.until == Until::Delivered => Means::Poll(Asks::Op(**op)),
+                Moves::Fetch if plainly && transfer.until == Until::Delivered => Means::Poll(Asks::Op(**op)),
                 Moves::Get { .. } | Moves::Fetch if transfer.until == Until::Delivered => Means::Nothing,
                 _ => Means::Effect,
             },
             Effect::Order(_) => Means::Nothing,
             Effect::Fill { .. } | Effect::Wait(_) | Effect::Collective(_) => Means::Effect,
         },
+        Call::Read { pe, src, .. } if plainly => Means::Poll(Asks::Load(PeId(*pe), *src)),
         Call::Read { .. } | Call::MulticastRead { .. } | Call::IsInitialized | Call::TeamMembers(_) => Means::Nothing,
         _ => Means::Effect,
     }
@@ -134,13 +149,14 @@ fn meaning(call: &Call<'_>) -> Means {
 impl Machine {
     /// A host makes a call, in a tracked run. Returns whether it is a poll that is made again.
     pub(super) fn polls_again(&mut self, host: AgentId, call: &Call<'_>, at: At) -> bool {
-        let poll = match (meaning(call), call) {
-            (Means::Poll, Call::Issue { op, .. }) => Poll { op: **op, at },
-            (Means::Nothing, _) => {
+        let in_pieces = matches!(call, Call::Read { src, dtype, .. } if self.is_in_pieces(*src, *dtype));
+        let poll = match meaning(call, !in_pieces && self.polls_plainly(host)) {
+            Means::Poll(asks) => Poll { asks, at },
+            Means::Nothing => {
                 self.agents[host].polls.tried = false;
                 return false;
             }
-            _ => {
+            Means::Effect => {
                 self.goes_on(host);
                 self.agents[host].polls.clear();
                 return false;
@@ -148,10 +164,13 @@ impl Machine {
         };
         let known = self.agents[host].polls.calls.iter().position(|(other, _)| *other == poll);
         let Some(again) = known else {
-            let target = match poll.op.effect() {
-                Effect::Transfer(transfer) => (PeId(transfer.peer), transfer.remote),
-                Effect::FetchSignal { word } => (self.agents[host].pe, word),
-                _ => unreachable!("it is a poll"),
+            let target = match poll.asks {
+                Asks::Load(pe, span) => (pe, span),
+                Asks::Op(op) => match op.effect() {
+                    Effect::Transfer(transfer) => (PeId(transfer.peer), transfer.remote),
+                    Effect::FetchSignal { word } => (self.agents[host].pe, word),
+                    _ => unreachable!("it is a poll"),
+                },
             };
             let polls = &mut self.agents[host].polls;
             let is_old = |(pe, span, _): &Found| (*pe, *span) == target;
@@ -178,12 +197,29 @@ impl Machine {
         true
     }
 
+    /// Whether a host's plain reads are polls too: where their races are no findings, a loop of them may end. Where what a host reads depends on
+    /// its path, it may see a change later than memory does.
+    fn polls_plainly(&self, host: AgentId) -> bool {
+        self.may_race(host) && !self.paths.matter()
+    }
+
     /// A host does something else than before. If it has polled in vain, that was no loop without an end.
     fn goes_on(&mut self, host: AgentId) {
         let Agent { pe, polls, .. } = &mut self.agents[host];
         let times = std::mem::take(&mut polls.times);
         if let Some(poll) = polls.repeated {
             self.patience.grow(*pe, poll, times);
+        }
+    }
+
+    /// A host's plain access has read memory.
+    #[inline]
+    pub(super) fn has_read_plainly(&mut self, host: AgentId, pe: PeId, span: Span) {
+        if self.mode.needs.tracking {
+            match self.polls_plainly(host) {
+                true => self.has_polled(host, pe, span, false),
+                false => self.has_read(host, pe, span),
+            }
         }
     }
 

@@ -226,3 +226,64 @@ fn loops_over_two_words_can_follow_each_other() {
     // the second loop makes the call again that the first one has made: so it is let to, and the first may fail twice
     assert_eq!(classes(2, program), 3);
 }
+
+/// Classes where races are only noted, and of a proof in which the plain reads are marked.
+#[track_caller]
+fn plain_classes(pes: usize, program: impl Fn(&Pe<Sim>) -> Result<()>) -> u64 {
+    let noted = search(Config { races: Races::Note, ..Config::pes(pes) }, &program);
+    let marked = proof(pes, |pe| pe.intended_race("polled plainly", |pe| program(pe)));
+    assert!(noted.complete && marked.complete && marked.polls, "{noted:?} {marked:?}");
+    assert_eq!(noted.schedules, marked.schedules);
+    noted.schedules
+}
+
+#[test]
+fn a_loop_of_plain_reads_fails_once_or_not_at_all() {
+    let own = with_words(1, |pe, x| match pe.my_pe() {
+        1 => pe.host().p(x, 1, 0),
+        _ => {
+            while pe.read_one(x)? == 0 {}
+            Ok(())
+        }
+    });
+    assert_eq!(plain_classes(2, own), 2);
+    let from_afar = with_words(1, |pe, x| match pe.my_pe() {
+        1 => pe.write(x, &[1]),
+        _ => {
+            while pe.host().g(x, 1)? == 0 {}
+            Ok(())
+        }
+    });
+    assert_eq!(plain_classes(2, from_afar), 2);
+    let of_a_peer = with_words(1, |pe, x| match pe.my_pe() {
+        1 => pe.write(x, &[1]),
+        _ => {
+            let there = pe.peer(x, 1)?.expect("one node");
+            while there.read()?[0] == 0 {}
+            Ok(())
+        }
+    });
+    assert_eq!(plain_classes(2, of_a_peer), 2);
+}
+
+#[test]
+fn a_loop_of_plain_reads_of_two_words_goes_on_when_either_changes() {
+    let program = with_words(2, |pe, x| match pe.my_pe() {
+        0 => {
+            while pe.read_one(x.at(0))? == 0 && pe.read_one(x.at(1))? == 0 {}
+            Ok(())
+        }
+        sender => pe.host().p(x.at(sender - 1), 1, 0),
+    });
+    assert_eq!(plain_classes(3, program), 5);
+}
+
+#[test]
+fn a_loop_of_plain_reads_that_nobody_ends_bounds_the_search() {
+    let endless = with_words(1, |pe, x| {
+        while pe.my_pe() == 0 && pe.read_one(x)? == 0 {}
+        Ok(())
+    });
+    let noted = search(Config { races: Races::Note, ..Config::pes(2) }, endless);
+    assert_eq!((noted.schedules, noted.polls_bounded, noted.complete), (1, 1, false));
+}

@@ -149,8 +149,10 @@ pub(crate) enum Op {
     SignalFetch {
         word: usize,
     },
-    /// Fetches my word again and again, and another one in turn if there is one, until one of them compares true.
+    /// Fetches my word again and again, and another one in turn if there is one, until one of them compares true. `plainly`: it reads them,
+    /// under a mark.
     Poll {
+        plainly: bool,
         word: usize,
         also: Option<usize>,
         cmp: Cmp,

@@ -149,6 +149,7 @@ impl Plan {
     /// What a wait or a poll touches when it looks at a variable.
     pub(crate) fn look_touches(&self, agent: usize, op: &Op, variable: usize) -> Vec<Access> {
         let (how, word) = match *op {
+            Op::Poll { plainly: true, .. } => return Vec::new(), // all its races are intended
             Op::Poll { word, also, .. } => (How::Atomic, if variable == 0 { Some(word) } else { also }),
             Op::Wait { word, signal: true, .. } => (How::Atomic, Some(word)),
             Op::Wait { word, .. } => (How::Wait, Some(word)),

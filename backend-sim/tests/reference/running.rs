@@ -209,10 +209,13 @@ impl Running<'_, u64> {
                 host.signal_wait_until(buf.signal(word), cmp, value).map(|value| saw.push(value))
             }
             Op::SignalFetch { word } => host.signal_fetch(buf.signal(word)).map(|value| saw.push(value)),
-            Op::Poll { word, also, cmp, value } => {
+            Op::Poll { plainly, word, also, cmp, value } => {
                 let found = 'polls: loop {
                     for word in [word].into_iter().chain(also) {
-                        let found = host.signal_fetch(buf.signal(word))?;
+                        let found = match plainly {
+                            true => self.pe.intended_race("polled", |pe| pe.read_one(buf.at(word)))?,
+                            false => host.signal_fetch(buf.signal(word))?,
+                        };
                         if cmp.holds(found, value) {
                             break 'polls [word as u64, found];
                         }

@@ -169,7 +169,7 @@ impl Plan {
         if let Some(variable) = looks_at {
             let Task::Op(op) = &self.agents[agent].work[begun - 1].task else { unreachable!("a wait is an operation") };
             let accesses = self.look_touches(agent, op, variable);
-            if let Op::Poll { word, also, cmp, value } = *op {
+            if let Op::Poll { word, also, cmp, value, .. } = *op {
                 let looked_at = if variable == 0 { word } else { also.expect("there are two") };
                 let found = self.found_by(state, agent, looked_at);
                 let mut state = state.clone();

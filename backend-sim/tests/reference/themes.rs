@@ -227,8 +227,8 @@ pub(crate) fn polls(calls: usize) -> impl Strategy<Value = Program> {
     ];
     let cmp = || prop_oneof![5 => Just(Cmp::Ge), 1 => Just(Cmp::Eq), 1 => Just(Cmp::Ne)];
     let look = prop_oneof![
-        4 => (flag(), cmp(), 1u64..=2, any::<bool>())
-            .prop_map(|(word, cmp, value, two)| Op::Poll { word, also: two.then_some(3 - word), cmp, value }),
+        4 => (any::<bool>(), flag(), cmp(), 1u64..=2, any::<bool>())
+            .prop_map(|(plainly, word, cmp, value, two)| Op::Poll { plainly, word, also: two.then_some(3 - word), cmp, value }),
         2 => Just(Op::Read { src: 0, len: 1 }),
         1 => flag().prop_map(|word| Op::SignalFetch { word }),
         1 => flag().prop_map(|dst| Op::Amo { to: 2, dst, op: AmoOp::Set, value: 0, cond: 0, fetch: false }),
