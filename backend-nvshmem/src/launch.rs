@@ -4,12 +4,12 @@
 use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
 use std::ffi::{c_int, c_void};
+use std::ptr;
 
 use cudarc::driver::sys::{self, CUdevice_attribute, CUfunction_attribute, CUresult};
 use cudarc::driver::{CudaStream, DriverError, result};
 use onesided::backend::{ArgumentValue, LaunchRequest};
 use onesided::{Argument, At, Error, Grid, Result, Together};
-use smallvec::SmallVec;
 
 use crate::cuda::device;
 use crate::kernels::{CudaModule, Function};
@@ -19,6 +19,9 @@ const CALL: &str = "launch";
 
 /// Shared memory that a block may have without asking for more: what the kernel declares and what the launch adds.
 const PLAIN_SHARED: u32 = 48 << 10;
+
+/// So many arguments, in as many words, are passed without allocating.
+const FEW: usize = 16;
 
 /// As many launches are remembered for the error of a fault.
 const REMEMBERED: usize = 32;
@@ -43,10 +46,7 @@ impl Launched {
         // Most launches repeat the last one.
         let is_this = |of: &Launch| of.stream == stream && of.function.0 == function.0 && of.at.is_same(&at);
         if !all.iter().rev().any(is_this) {
-            if all.len() == REMEMBERED {
-                all.remove(0);
-            }
-            all.push(Launch { stream, function, name: name.to_string(), at });
+            remember(&mut all, Launch { stream, function, name: name.to_string(), at });
         }
     }
 
@@ -70,6 +70,14 @@ impl Launched {
         let message = format!("{}; {}", plain.message(), which(&all));
         Error::new(plain.kind(), call, message, at)
     }
+}
+
+#[cold]
+fn remember(all: &mut Vec<Launch>, launch: Launch) {
+    if all.len() == REMEMBERED {
+        all.remove(0);
+    }
+    all.push(launch);
 }
 
 /// Which kernels it may have been, the last first.
@@ -112,23 +120,28 @@ impl Nvshmem {
         at: At,
     ) -> Result<()> {
         let (function, limits) = &request.module.functions[request.kernel];
-        let Grid { blocks, threads, shared, together } = *request.grid;
         self.check_fits(*function, limits, request, at)?;
-        let mut values = Values::new();
-        self.fill(&mut values, request.arguments);
-        let pointers = &mut values.pointers;
-        let ([x, y, z], [tx, ty, tz]) = (blocks, threads);
-        let (grid, block, s) = ((x, y, z), (tx, ty, tz), stream.cu_stream());
+        // Most launches have few arguments, and need no memory for them.
+        let (mut words, mut pointers) = ([0; FEW], [ptr::null_mut(); FEW]);
+        let (mut many_words, mut many_pointers);
+        let (count, room) = (request.arguments.len(), request.arguments.iter().map(words_of).sum::<usize>());
+        let (words, pointers) = if count.max(room) <= FEW {
+            (&mut words[..room], &mut pointers[..count])
+        } else {
+            (many_words, many_pointers) = (vec![0; room], vec![ptr::null_mut(); count]);
+            (&mut many_words[..], &mut many_pointers[..])
+        };
+        self.fill(words, pointers, request.arguments);
+        let mut cooperative = sys::CUlaunchAttribute {
+            id: sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
+            pad: Default::default(),
+            value: sys::CUlaunchAttributeValue { cooperative: 1 },
+        };
+        let config = config(request.grid, stream, &mut cooperative);
         // SAFETY: a kernel of a loaded module and a stream of the same context, and as many pointers to values as the kernel has
         // parameters, each of the parameter's size, as `Pe` checked. What the kernel does with them is the caller's promise.
         let mut launch = || unsafe {
-            match together {
-                Together::Nothing => result::launch_kernel(function.0, grid, block, shared, s, pointers),
-                // `nvshmemx_collective_launch` takes kernels of the runtime API only. It does this, on a stream of its own.
-                Together::Grid | Together::AllPes => {
-                    result::launch_cooperative_kernel(function.0, grid, block, shared, s, pointers)
-                }
-            }
+            sys::cuLaunchKernelEx(&raw const config, function.0, pointers.as_mut_ptr(), ptr::null_mut()).result()
         };
         let launched = launch().or_else(|error| {
             // Kernel and stream say where it runs. Whether a context must be current besides is the driver's to say: to ask before
@@ -142,29 +155,27 @@ impl Nvshmem {
         Ok(())
     }
 
-    /// Writes the arguments' values, each from the next word on.
-    fn fill(&self, values: &mut Values, arguments: &[Argument]) {
-        let Values { words, pointers } = values;
-        let mut starts = SmallVec::<[usize; 16]>::new();
-        for argument in arguments {
-            starts.push(words.len());
+    /// Writes the arguments' values, each from the next word on, and where each begins.
+    #[inline]
+    fn fill(&self, mut words: &mut [u64], pointers: &mut [*mut c_void], arguments: &[Argument]) {
+        for (pointer, argument) in pointers.iter_mut().zip(arguments) {
+            let (own, behind) = words.split_at_mut(words_of(argument));
+            *pointer = own.as_mut_ptr().cast();
             match argument.value() {
                 // Numbers are little-endian, here as on the GPU: a word begins with the bytes of each shorter one.
-                ArgumentValue::Bits { bits, .. } => words.push(*bits),
-                ArgumentValue::Memory(span) => words.push(self.memory.address(*span) as u64),
-                ArgumentValue::Team(team) => words.push(u64::from(self.handle(*team) as u32)),
-                structure => self.fill_structure(words, structure),
+                ArgumentValue::Bits { bits, .. } => own[0] = *bits,
+                ArgumentValue::Memory(span) => own[0] = self.memory.address(*span) as u64,
+                ArgumentValue::Team(team) => own[0] = u64::from(self.handle(*team) as u32),
+                structure => self.fill_structure(own, structure),
             }
+            words = behind;
         }
-        words.push(0); // where an empty structure at the end points
-        pointers.extend(starts.into_iter().map(|start| (&raw mut words[start]).cast()));
     }
 
-    fn fill_structure(&self, words: &mut SmallVec<[u64; 32]>, structure: &ArgumentValue) {
-        let start = words.len();
-        words.resize(start + structure.size().div_ceil(8), 0);
+    #[cold]
+    fn fill_structure(&self, words: &mut [u64], structure: &ArgumentValue) {
         // SAFETY: words and bytes may have any value.
-        let (_, bytes, _) = unsafe { words[start..].align_to_mut::<u8>() };
+        let (_, bytes, _) = unsafe { words.align_to_mut::<u8>() };
         let mut address = |span| Ok::<_, Infallible>(self.memory.address(span) as u64);
         let team = |team| self.handle(team) as u32;
         let Ok(()) = structure.write(&mut bytes[..structure.size()], &mut address, &team);
@@ -242,16 +253,31 @@ impl Nvshmem {
     }
 }
 
-/// A launch's arguments as the driver takes them. It is filled where it lies: the pointers point into the words.
-struct Values {
-    words: SmallVec<[u64; 32]>,
-    pointers: SmallVec<[*mut c_void; 16]>,
+/// What the driver is told of a grid.
+#[inline]
+fn config(grid: &Grid, stream: &CudaStream, cooperative: &mut sys::CUlaunchAttribute) -> sys::CUlaunchConfig {
+    let Grid { blocks: [x, y, z], threads: [tx, ty, tz], shared, together } = *grid;
+    sys::CUlaunchConfig {
+        gridDimX: x,
+        gridDimY: y,
+        gridDimZ: z,
+        blockDimX: tx,
+        blockDimY: ty,
+        blockDimZ: tz,
+        sharedMemBytes: shared,
+        hStream: stream.cu_stream(),
+        attrs: cooperative,
+        // `nvshmemx_collective_launch` takes kernels of the runtime API only. It launches so, on a stream of its own.
+        numAttrs: (together != Together::Nothing).into(),
+    }
 }
 
-impl Values {
-    #[inline]
-    fn new() -> Values {
-        Values { words: SmallVec::new(), pointers: SmallVec::new() }
+/// Words that an argument takes.
+#[inline]
+fn words_of(argument: &Argument) -> usize {
+    match argument.value() {
+        ArgumentValue::Bits { .. } | ArgumentValue::Memory(_) | ArgumentValue::Team(_) => 1,
+        structure => structure.size().div_ceil(size_of::<u64>()),
     }
 }
 
