@@ -2,12 +2,11 @@
 #![allow(unsafe_code)]
 
 use std::cell::{Cell, RefCell};
-use std::convert::Infallible;
 use std::ffi::{c_int, c_void};
 
 use cudarc::driver::sys::{self, CUdevice_attribute, CUfunction_attribute, CUresult};
 use cudarc::driver::{CudaStream, DriverError, result};
-use onesided::backend::{ArgumentValue, LaunchRequest};
+use onesided::backend::{ArgumentValue, LaunchRequest, Tensor};
 use onesided::{Argument, At, Error, Grid, Result, Together};
 use smallvec::SmallVec;
 
@@ -115,7 +114,7 @@ impl Nvshmem {
         let Grid { blocks, threads, shared, together } = *request.grid;
         self.check_fits(*function, limits, request, at)?;
         let mut values = Values::new();
-        self.fill(&mut values, request.arguments);
+        self.fill(&mut values, request.arguments, at)?;
         let pointers = &mut values.pointers;
         let ([x, y, z], [tx, ty, tz]) = (blocks, threads);
         let (grid, block, s) = ((x, y, z), (tx, ty, tz), stream.cu_stream());
@@ -143,7 +142,7 @@ impl Nvshmem {
     }
 
     /// Writes the arguments' values, each from the next word on.
-    fn fill(&self, values: &mut Values, arguments: &[Argument]) {
+    fn fill(&self, values: &mut Values, arguments: &[Argument], at: At) -> Result<()> {
         let Values { words, pointers } = values;
         let mut starts = SmallVec::<[usize; 16]>::new();
         for argument in arguments {
@@ -153,21 +152,23 @@ impl Nvshmem {
                 ArgumentValue::Bits { bits, .. } => words.push(*bits),
                 ArgumentValue::Memory(span) => words.push(self.memory.address(*span) as u64),
                 ArgumentValue::Team(team) => words.push(u64::from(self.handle(*team) as u32)),
-                structure => self.fill_structure(words, structure),
+                structure => self.fill_structure(words, structure, at)?,
             }
         }
         words.push(0); // where an empty structure at the end points
         pointers.extend(starts.into_iter().map(|start| (&raw mut words[start]).cast()));
+        Ok(())
     }
 
-    fn fill_structure(&self, words: &mut SmallVec<[u64; 32]>, structure: &ArgumentValue) {
+    fn fill_structure(&self, words: &mut SmallVec<[u64; 32]>, structure: &ArgumentValue, at: At) -> Result<()> {
         let start = words.len();
         words.resize(start + structure.size().div_ceil(8), 0);
         // SAFETY: words and bytes may have any value.
         let (_, bytes, _) = unsafe { words[start..].align_to_mut::<u8>() };
-        let mut address = |span| Ok::<_, Infallible>(self.memory.address(span) as u64);
+        let mut address = |span| Ok(self.memory.address(span) as u64);
         let team = |team| self.handle(team) as u32;
-        let Ok(()) = structure.write(&mut bytes[..structure.size()], &mut address, &team);
+        let tensor = |tensor: &Tensor, address| self.tensor_map(tensor, address, at);
+        structure.write(&mut bytes[..structure.size()], &mut address, &team, &tensor)
     }
 
     /// Whether the GPU can run it: threads of a block, shared memory, and blocks that must run at the same time.

@@ -30,7 +30,9 @@ extern "C" __global__ void twice(const __grid_constant__ CUtensorMap from, const
                      "l"(&from), "r"(column), "r"(row), "r"(shared(&barrier))
                      : "memory");
     }
-    if (!(how & NO_PHASE)) {
+    if (how & NO_PHASE) {
+        __syncthreads();
+    } else {
         asm volatile("{ .reg .pred p; again: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], 0; @!p bra again; }" ::"r"(shared(&barrier)) : "memory");
     }
     for (int at = threadIdx.x; at < WIDTH * HEIGHT; at += blockDim.x) tile[at / WIDTH][at % WIDTH] *= 2;
