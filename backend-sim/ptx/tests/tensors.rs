@@ -342,6 +342,12 @@ fn a_load_is_in_flight_until_its_phase_ends() {
     finishes(&outside, &format!("{load}\n{WAIT}\n{READ}"));
     let less = load.replace("%rd1, [%bar], 128", "%rd1, [%bar], 64");
     assert_eq!(run(&outside, &format!("{less}\n{WAIT}\n{READ}")).0, Stop::Idle);
+    // With a swizzle of 128 bytes, each of its 8 rows takes as many.
+    let wide = Setup { map: TensorMap { swizzle: 128, ..setup.map }, ..plain() };
+    let last = "ld.shared.u32 %r5, [room+1008];";
+    finishes(&wide, &format!("{load}\n{WAIT}\n{last}"));
+    assert_eq!(fault(&wide, &format!("{load}\n{last}")).kind, FaultKind::Race);
+    assert_eq!(fault(&Setup { shift: ROOM - 512, ..wide }, &load).kind, FaultKind::OutOfBounds);
     // Others come behind the wait, or behind a barrier that comes after it.
     let two = Setup { threads: 64, ..plain() };
     let others = |wait: &str| format!("@%p1 bra begun;\n{load}\n{wait}\nbegun:\nbar.sync 0;\n{READ}");
@@ -358,6 +364,9 @@ fn a_store_sees_what_is_behind_a_fence_and_is_awaited() {
         finishes(&setup, &fill_and(&copy));
         let invisible = fault(&setup, &format!("{fill}\n{copy}\n{END}"));
         assert!(invisible.to_string().contains("missing: fence.proxy.async.shared::cta"), "{invisible}");
+        // One that is about the map and not about the tile.
+        let other = "fence.proxy.tensormap::generic.release.cta;";
+        assert_eq!(fault(&setup, &format!("{fill}\n{other}\n{copy}\n{END}")).kind, FaultKind::Race);
         let over = "st.shared.u32 [room+4], 7;";
         finishes(&setup, &format!("{}\n{over}", fill_and(&copy)));
         let early = fault(&setup, &format!("{fill}\n{FENCE}\n{copy}\ncp.async.bulk.commit_group;\n{over}"));

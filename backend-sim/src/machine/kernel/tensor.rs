@@ -45,3 +45,34 @@ fn type_of(dtype: DType) -> Type {
         DType::F64 => Type::F64,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use onesided::Swizzle;
+    use onesided::backend::{AllocId, Span};
+
+    use super::*;
+
+    #[test]
+    fn the_interpreter_has_what_the_program_has_said() {
+        let memory = Span { alloc: AllocId(0), start: 0, len: 4096 };
+        for dtype in DType::ALL {
+            let tensor = Tensor {
+                memory,
+                dtype,
+                sizes: vec![16, 5, 3],
+                strides: vec![256, 1280],
+                tile: vec![16, 4, 2],
+                steps: vec![1, 2, 1],
+                swizzle: if dtype.size() <= 4 { Swizzle::Bytes64 } else { Swizzle::Bytes128 },
+                fill: if dtype.is_float() { Fill::NaN } else { Fill::Zeros },
+            };
+            let map = TensorMap::decode(&encoded(&tensor, 1 << 55).unwrap()).unwrap();
+            let (ty, bytes, signed) = (map.ty, map.ty.bytes() as usize, map.ty.is_signed());
+            assert_eq!((bytes, ty.is_float(), signed), (dtype.size(), dtype.is_float(), dtype.name().starts_with('i')));
+            assert_eq!((map.address, map.rank, map.swizzle), (1 << 55, 3, if bytes <= 4 { 64 } else { 128 }));
+            assert_eq!((map.sizes, map.strides), ([16, 5, 3, 1, 1], [256, 1280, 0, 0]));
+            assert_eq!((map.tile, map.steps, map.fills_nan), ([16, 4, 2, 1, 1], [1, 2, 1, 1, 1], dtype.is_float()));
+        }
+    }
+}
