@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use onesided::{ErrorKind, Grid, Pe, Result, Source, TensorLayout, args};
+use onesided::{Argument, ErrorKind, Grid, Pe, Result, Source, TensorLayout, args};
 use onesided_sim::{Config, Explore, MissingEdge, Races, Sim, Simulation, prove};
 
 const TENSOR: &str = include_str!("../ptx/kernels/tensor.ptx");
@@ -13,6 +13,7 @@ const NO_FENCE: i32 = 2;
 const NO_GROUP: i32 = 4;
 const READ_ONLY: i32 = 8;
 const REDUCE: i32 = 16;
+const OVERWRITE: i32 = 32;
 const TILE: [usize; 2] = [32, 8];
 
 fn element(at: usize) -> f32 {
@@ -34,7 +35,8 @@ fn twice(pe: &Pe<Sim>, [columns, rows, apart]: [usize; 3], how: i32) -> Result<[
     let blocks = (columns.div_ceil(TILE[0]) as u32, rows.div_ceil(TILE[1]) as u32);
     // SAFETY: the kernel takes these arguments, and stores tiles to the second matrix.
     unsafe {
-        let arguments = args![&maps[0], &maps[1], to.slice(8..), &seen, how];
+        let first = if how & OVERWRITE == 0 { Argument::from(to.slice(8..)) } else { Argument::from(&from) };
+        let arguments = args![&maps[0], &maps[1], first, &seen, how];
         pe.on(&stream).launch(&module.kernel("twice")?, &Grid::new(blocks, 64), arguments)?;
     }
     pe.synchronize(&stream)?;
@@ -93,6 +95,8 @@ fn what_is_missing_is_found() {
     assert!(found(NO_FENCE | REDUCE).contains("missing: fence.proxy.async.shared::cta between"));
     insta::assert_snapshot!(found(NO_GROUP));
     assert_eq!(found(READ_ONLY), found(NO_GROUP));
+    // What a load reads is in use until its phase ends.
+    insta::assert_snapshot!(found(OVERWRITE));
 }
 
 /// A tensor that ends before its memory does not, a parameter that is no tensor map, and a map of another PE's memory.

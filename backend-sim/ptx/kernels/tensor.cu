@@ -7,14 +7,14 @@ struct alignas(64) CUtensorMap {
 constexpr int WIDTH = 32, HEIGHT = 8;
 
 // What is left out, or done in another way.
-constexpr int NO_PHASE = 1, NO_FENCE = 2, NO_GROUP = 4, READ_ONLY = 8, REDUCE = 16;
+constexpr int NO_PHASE = 1, NO_FENCE = 2, NO_GROUP = 4, READ_ONLY = 8, REDUCE = 16, OVERWRITE = 32;
 
 __device__ unsigned shared(const void *at) {
     return (unsigned)__cvta_generic_to_shared(at);
 }
 
-// `to` is a matrix of which `first` is the first element. `seen`: what the second thread of each block finds there.
-extern "C" __global__ void twice(const __grid_constant__ CUtensorMap from, const __grid_constant__ CUtensorMap to, const float *first, float *seen, int how) {
+// `to` is a matrix of which `first` is the first element; with OVERWRITE, that is one of `from`. `seen`: what the second thread of each block finds there.
+extern "C" __global__ void twice(const __grid_constant__ CUtensorMap from, const __grid_constant__ CUtensorMap to, float *first, float *seen, int how) {
     __shared__ alignas(128) float tile[HEIGHT][WIDTH];
     __shared__ alignas(8) unsigned long long barrier;
     const int column = blockIdx.x * WIDTH, row = blockIdx.y * HEIGHT;
@@ -30,6 +30,7 @@ extern "C" __global__ void twice(const __grid_constant__ CUtensorMap from, const
                      "l"(&from), "r"(column), "r"(row), "r"(shared(&barrier))
                      : "memory");
     }
+    if (threadIdx.x == 0 && how & OVERWRITE) *first = 7;
     if (how & NO_PHASE) {
         __syncthreads();
     } else {
@@ -59,5 +60,5 @@ extern "C" __global__ void twice(const __grid_constant__ CUtensorMap from, const
     }
     __syncthreads();
     const int block = blockIdx.y * gridDim.x + blockIdx.x;
-    if (threadIdx.x == 1 && block == 0) seen[0] = *(volatile const float *)first;
+    if (threadIdx.x == 1 && block == 0) seen[0] = *(volatile float *)first;
 }
