@@ -32,6 +32,7 @@ use crate::operator::ReduceOp;
 use crate::pe::Pe;
 use crate::stream::Stream;
 use crate::team::{TeamConfig, TeamUniqueId};
+use crate::tensor::{Fill, Swizzle};
 
 pub use crate::effect::{
     Access, Collective, CollectiveKind, Data, Effect, How, Listener, Moves, Order, Pattern, Shape, Transfer, Until,
@@ -158,6 +159,8 @@ pub enum ArgumentValue {
     Team(TeamId),
     /// A structure.
     Bytes(Vec<u8>),
+    /// A tensor in my own memory, of 128 bytes (`CUtensorMap`).
+    Tensor(Box<Tensor>),
     /// A structure of values, each with where it begins.
     Structure {
         /// Its values.
@@ -176,28 +179,31 @@ impl ArgumentValue {
             ArgumentValue::Memory(_) => 8,
             ArgumentValue::Team(_) => 4,
             ArgumentValue::Bytes(bytes) => bytes.len(),
+            ArgumentValue::Tensor(_) => size_of::<TensorBytes>(),
         }
     }
 
     /// Writes its bytes among a kernel's parameters: [`size`](ArgumentValue::size) of them; what lies between the fields of a structure is
-    /// left as it is. The backend says what the address of memory and the handle of a team are.
+    /// left as it is. The backend says what the address of memory and the handle of a team are, and what bytes stand for a tensor at an address.
     ///
     /// # Errors
-    /// Those of `address`.
+    /// Those of `address` and `tensor`.
     pub fn write<E>(
         &self,
         to: &mut [u8],
         address: &mut dyn FnMut(Span) -> Result<u64, E>,
         team: &dyn Fn(TeamId) -> u32,
+        tensor: &dyn Fn(&Tensor, u64) -> Result<TensorBytes, E>,
     ) -> Result<(), E> {
         match self {
             ArgumentValue::Bits { bits, size, .. } => to.copy_from_slice(&bits.to_le_bytes()[..*size]),
             ArgumentValue::Memory(span) => to.copy_from_slice(&address(*span)?.to_le_bytes()),
             ArgumentValue::Team(id) => to.copy_from_slice(&team(*id).to_le_bytes()),
             ArgumentValue::Bytes(bytes) => to.copy_from_slice(bytes),
+            ArgumentValue::Tensor(of) => to.copy_from_slice(&tensor(of, address(of.memory)?)?),
             ArgumentValue::Structure { fields, .. } => {
                 for (start, field) in fields {
-                    field.write(&mut to[*start..start + field.size()], address, team)?;
+                    field.write(&mut to[*start..start + field.size()], address, team, tensor)?;
                 }
             }
         }
@@ -209,6 +215,7 @@ impl ArgumentValue {
         match self {
             ArgumentValue::Bits { .. } | ArgumentValue::Memory(_) | ArgumentValue::Team(_) => self.size(),
             ArgumentValue::Bytes(_) => 1,
+            ArgumentValue::Tensor(_) => 128, // 64 before CUDA 13
             ArgumentValue::Structure { fields, .. } => fields.iter().map(|(_, field)| field.align()).max().unwrap_or(1),
         }
     }
@@ -219,7 +226,41 @@ impl ArgumentValue {
             ArgumentValue::Memory(_) => "a pointer",
             ArgumentValue::Team(_) => "a team",
             ArgumentValue::Bytes(_) | ArgumentValue::Structure { .. } => "a structure",
+            ArgumentValue::Tensor(_) => "a tensor map",
         }
+    }
+}
+
+/// A tensor in memory, and its tiles. All of it is valid, but where the memory begins: that is a multiple of 16 within its allocation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "a backend must heed all of it")]
+pub struct Tensor {
+    /// The memory, in which it lies from its first byte on.
+    pub memory: Span,
+    /// The type of its elements.
+    pub dtype: DType,
+    /// Elements in each dimension, the innermost first: 1 to 5.
+    pub sizes: Vec<u64>,
+    /// Bytes from an element to the next, in each dimension but the first.
+    pub strides: Vec<u64>,
+    /// Elements of a tile in each dimension.
+    pub tile: Vec<u32>,
+    /// Every how many elements of a tile is copied, in each dimension; 1 in the first.
+    pub steps: Vec<u32>,
+    /// How units of 16 bytes of a tile change places in shared memory.
+    pub swizzle: Swizzle,
+    /// What a load finds outside of the tensor.
+    pub fill: Fill,
+}
+
+/// What a kernel is given for a tensor: a `CUtensorMap`.
+pub type TensorBytes = [u8; 128];
+
+impl Tensor {
+    /// The bytes of a tile.
+    pub(crate) fn tile_bytes(&self) -> usize {
+        let counts = self.tile.iter().zip(&self.steps).map(|(tile, step)| tile.div_ceil(*step) as usize);
+        counts.product::<usize>() * self.dtype.size()
     }
 }
 

@@ -14,6 +14,7 @@ use crate::issue::Issue;
 use crate::kernel::Kernel;
 use crate::operand::Operand;
 use crate::team::Team;
+use crate::tensor::TensorMap;
 use crate::{bf16, f16};
 
 /// How many blocks of how many threads run a kernel, and how.
@@ -128,6 +129,7 @@ impl Grid {
 /// | a number of an element type, `usize`, `bool` | the number of that size |
 /// | a buffer by reference, a slice | a pointer to its first element on this PE |
 /// | a team by reference | `nvshmem_team_t` |
+/// | a [`TensorMap`] by reference | `const __grid_constant__ CUtensorMap` |
 /// | [`Argument::structure`] | a structure of such values, by value |
 /// | [`Argument::bytes`] | any other structure, by value |
 #[derive(Clone, Debug)]
@@ -259,6 +261,12 @@ impl From<&Team> for Argument {
     #[inline]
     fn from(team: &Team) -> Argument {
         Argument::of(ArgumentValue::Team(team.id()), Brands::One(team.brand()))
+    }
+}
+
+impl From<&TensorMap> for Argument {
+    fn from(map: &TensorMap) -> Argument {
+        Argument::of(ArgumentValue::Tensor(Box::new(map.tensor().clone())), Brands::One(map.brand()))
     }
 }
 

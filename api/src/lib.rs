@@ -14,7 +14,7 @@
 //! | `signal.rs`, `atomic.rs`, `collective.rs` | further verbs of the same two types |
 //! | `peer.rs` | loads and stores to other PEs' memory, multicast |
 //! | `buffer.rs`, `operand.rs` | handles to memory; which of them may be which argument |
-//! | `kernel.rs`, `launch.rs` | modules of kernels; launching one |
+//! | `kernel.rs`, `launch.rs`, `tensor.rs` | modules of kernels; launching one; tensors as arguments |
 //! | `stream.rs`, `team.rs`, `members.rs` | streams and events; teams; who is in them |
 //! | `element.rs`, `operator.rs` | element types; comparisons, signal updates, reductions, atomics |
 //! | `call.rs`, `brand.rs` | what a verb checks of its arguments; which `Pe` made a handle |
@@ -55,6 +55,7 @@ mod signal;
 mod span;
 mod stream;
 mod team;
+mod tensor;
 mod values;
 
 pub use arena::Arena;
@@ -82,3 +83,4 @@ pub use pe::Pe;
 pub use peer::{Multicast, Peer};
 pub use stream::{Event, Stream};
 pub use team::{Team, TeamConfig, TeamUniqueId};
+pub use tensor::{Fill, Swizzle, TensorLayout, TensorMap};

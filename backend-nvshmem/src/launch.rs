@@ -2,13 +2,12 @@
 #![allow(unsafe_code)]
 
 use std::cell::{Cell, RefCell};
-use std::convert::Infallible;
 use std::ffi::{c_int, c_void};
 use std::ptr;
 
 use cudarc::driver::sys::{self, CUdevice_attribute, CUfunction_attribute, CUresult};
 use cudarc::driver::{CudaStream, DriverError, result};
-use onesided::backend::{ArgumentValue, LaunchRequest};
+use onesided::backend::{ArgumentValue, LaunchRequest, Tensor};
 use onesided::{Argument, At, Error, Grid, Result, Together};
 
 use crate::cuda::device;
@@ -131,7 +130,7 @@ impl Nvshmem {
             (many_words, many_pointers) = (vec![0; room], vec![ptr::null_mut(); count]);
             (&mut many_words[..], &mut many_pointers[..])
         };
-        self.fill(words, pointers, request.arguments);
+        self.fill(words, pointers, request.arguments, at)?;
         let mut cooperative = sys::CUlaunchAttribute {
             id: sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
             pad: Default::default(),
@@ -157,7 +156,7 @@ impl Nvshmem {
 
     /// Writes the arguments' values, each from the next word on, and where each begins.
     #[inline]
-    fn fill(&self, mut words: &mut [u64], pointers: &mut [*mut c_void], arguments: &[Argument]) {
+    fn fill(&self, mut words: &mut [u64], pointers: &mut [*mut c_void], arguments: &[Argument], at: At) -> Result<()> {
         for (pointer, argument) in pointers.iter_mut().zip(arguments) {
             let (own, behind) = words.split_at_mut(words_of(argument));
             *pointer = own.as_mut_ptr().cast();
@@ -166,19 +165,21 @@ impl Nvshmem {
                 ArgumentValue::Bits { bits, .. } => own[0] = *bits,
                 ArgumentValue::Memory(span) => own[0] = self.memory.address(*span) as u64,
                 ArgumentValue::Team(team) => own[0] = u64::from(self.handle(*team) as u32),
-                structure => self.fill_structure(own, structure),
+                structure => self.fill_structure(own, structure, at)?,
             }
             words = behind;
         }
+        Ok(())
     }
 
     #[cold]
-    fn fill_structure(&self, words: &mut [u64], structure: &ArgumentValue) {
+    fn fill_structure(&self, words: &mut [u64], structure: &ArgumentValue, at: At) -> Result<()> {
         // SAFETY: words and bytes may have any value.
         let (_, bytes, _) = unsafe { words.align_to_mut::<u8>() };
-        let mut address = |span| Ok::<_, Infallible>(self.memory.address(span) as u64);
+        let mut address = |span| Ok(self.memory.address(span) as u64);
         let team = |team| self.handle(team) as u32;
-        let Ok(()) = structure.write(&mut bytes[..structure.size()], &mut address, &team);
+        let tensor = |tensor: &Tensor, address| self.tensor_map(tensor, address, at);
+        structure.write(&mut bytes[..structure.size()], &mut address, &team, &tensor)
     }
 
     /// Whether the GPU can run it: threads of a block, shared memory, and blocks that must run at the same time.

@@ -17,7 +17,7 @@
 //! | `unclaimed.rs` | what a composed fence takes from a later quiet, and gives back |
 //! | `reduction.rs` | reductions, with those that the library computes wrongly |
 //! | `code.rs`, `ahead.rs` | kernels as PTX and machine code; [`Ahead`]: on a machine without a GPU |
-//! | `kernels.rs`, `launch.rs` | modules of kernels that are loaded; launches, with their limits |
+//! | `kernels.rs`, `launch.rs`, `tensor.rs` | modules of kernels that are loaded; launches, with their limits; tensors as arguments |
 //! | `atomics.rs`, `atomics.cu` | atomics of the host, by a kernel of the backend's own |
 //! | `memory.rs`, `vmm.rs` | the addresses of allocations; memory that can be registered |
 //! | `room.rs`, `heap.rs` | whether all PEs have room for an allocation; where the library's heap is free |
@@ -71,6 +71,7 @@ mod stream;
 mod strided;
 mod table;
 mod team;
+mod tensor;
 mod unclaimed;
 mod vmm;
 mod wait;

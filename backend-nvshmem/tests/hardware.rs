@@ -20,6 +20,8 @@ use onesided_nvshmem::{DeviceAccess, Nvshmem, Process, Settings, driver, host_li
 mod completion;
 #[path = "hardware/kernels.rs"]
 mod kernels;
+#[path = "hardware/tensors.rs"]
+mod tensors;
 
 /// Counts the allocations of each thread.
 struct Counting;
@@ -68,7 +70,7 @@ fn main() -> ExitCode {
     if let Some(obstacle) = obstacle() {
         println!(
             "not run: {} tests on hardware: {obstacle}",
-            TESTS.len() + completion::TESTS.len() + kernels::TESTS.len() + 1
+            TESTS.len() + completion::TESTS.len() + kernels::TESTS.len() + tensors::TESTS.len() + 1
         );
         let required = std::env::var_os("ONESIDED_REQUIRE_HARDWARE").is_some();
         return if required { ExitCode::FAILURE } else { ExitCode::SUCCESS };
@@ -76,7 +78,7 @@ fn main() -> ExitCode {
     if std::env::var_os(kernels::FAULTS).is_some() {
         kernels::fault();
     }
-    let all = TESTS.into_iter().chain(completion::TESTS).chain(kernels::TESTS);
+    let all = TESTS.into_iter().chain(completion::TESTS).chain(kernels::TESTS).chain(tensors::TESTS);
     let mut trials: Vec<Trial> = all.map(|(name, test)| Trial::test(name, move || run(test))).collect();
     trials.push(Trial::test("a_team_does_not_outlive_finalize", a_team_does_not_outlive_finalize));
     libtest_mimic::run(&arguments, trials).exit_code()

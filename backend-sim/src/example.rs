@@ -54,3 +54,33 @@ pub const RING_PTX: &str = "
     }
     ret;
 }";
+
+/// A kernel for the example of tensor maps: it fills a tile of 8 × 4 words with a value.
+#[doc(hidden)]
+pub const FILL_TILE_PTX: &str = "
+.version 9.0
+.target sm_90
+.address_size 64
+.visible .entry fill(.param .align 64 .b8 map[128], .param .u32 x, .param .u32 y, .param .u32 value) {
+    .reg .pred %p<2>;
+    .reg .b32 %r<6>;
+    .reg .b64 %rd<2>;
+    .shared .align 128 .b8 tile[128];
+    mov.b64 %rd1, map;
+    cvta.param.u64 %rd1, %rd1;
+    ld.param.u32 %r1, [x];
+    ld.param.u32 %r2, [y];
+    ld.param.u32 %r3, [value];
+    mov.u32 %r4, tile;
+    add.s32 %r5, %r4, 128;
+next:
+    st.shared.u32 [%r4], %r3;
+    add.s32 %r4, %r4, 4;
+    setp.lt.u32 %p1, %r4, %r5;
+    @%p1 bra next;
+    fence.proxy.async.shared::cta;
+    cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%rd1, {%r1, %r2}], [tile];
+    cp.async.bulk.commit_group;
+    cp.async.bulk.wait_group 0;
+    ret;
+}";

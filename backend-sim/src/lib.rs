@@ -74,7 +74,7 @@ pub use config::{Config, Quiet, Races, Reduce};
 pub use cores::Cores;
 pub use coroutine::{Beat, Ending, Pulse};
 #[doc(hidden)]
-pub use example::{RING_PTX, example};
+pub use example::{FILL_TILE_PTX, RING_PTX, example};
 pub use exception::{Exception, StepName};
 pub use explain::{
     Critical, Difference, Edit, Effort, Enough, Fix, Fixes, Minimized, NoWayBack, OddRun, Ordering, Shown, Weaker,

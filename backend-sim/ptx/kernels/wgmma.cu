@@ -1,5 +1,5 @@
-// Products of matrices in half precision by warp groups, of 64 × 64 elements for each block: with tiles that all threads copy, and with tiles
-// that a warp of its own copies in bulk.
+// Products of matrices in half precision by warp groups, of 64 × 64 elements for each block: with tiles that all threads copy, with tiles
+// that a warp of its own copies in bulk, and with tiles that tensor maps describe.
 constexpr int SIZE = 64, DEPTH = 64, STAGES = 2;
 
 __device__ unsigned shared(const void *at) {
@@ -171,4 +171,54 @@ extern "C" __global__ void pipeline_of_group(float *d, const Tile *tiles, int st
 
 extern "C" __global__ void pipeline_that_frees_early(float *d, const Tile *tiles, int steps) {
     pipeline<true>(d, tiles, steps);
+}
+
+// NVRTC cannot read cuda.h, which declares it. Only its size and alignment matter.
+struct alignas(64) CUtensorMap {
+    unsigned long long words[16];
+};
+
+// The same with tiles that tensor maps describe, swizzled in 128 bytes: one thread has them copied. WAITS: for the products before their tiles are
+// copied over.
+template <bool WAITS>
+__device__ void product_of_tensors(float *d, const CUtensorMap &a, const CUtensorMap &b, int columns, int depth) {
+    __shared__ alignas(1024) unsigned short of_a[SIZE][DEPTH], of_b[DEPTH][SIZE];
+    __shared__ alignas(8) unsigned long long full;
+    const int across = columns / SIZE;
+    const int row = blockIdx.x / across * SIZE, column = blockIdx.x % across * SIZE;
+    if (threadIdx.x == 0) {
+        asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(shared(&full)) : "memory");
+        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    }
+    float sums[32] = {};
+    for (int step = 0; step < depth / DEPTH; step++) {
+        if (WAITS) wait_for_products<0>();
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(shared(&full)), "n"(sizeof of_a + sizeof of_b) : "memory");
+            asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];" ::"r"(shared(of_a)),
+                         "l"(&a), "r"(step * DEPTH), "r"(row), "r"(shared(&full))
+                         : "memory");
+            asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];" ::"r"(shared(of_b)),
+                         "l"(&b), "r"(column), "r"(step * DEPTH), "r"(shared(&full))
+                         : "memory");
+        }
+        await(shared(&full), step % 2);
+        begin_products();
+        for (int k = 0; k < DEPTH; k += 16) {
+            multiply<1>(sums, descriptor(shared(&of_a[0][k]), 16, 1024, 1), descriptor(shared(&of_b[k][0]), 16, 1024, 1));
+        }
+        end_products();
+    }
+    wait_for_products<0>();
+    store(d + row * columns + column, sums, columns);
+}
+
+extern "C" __global__ void product_of_tiles(float *d, const __grid_constant__ CUtensorMap a, const __grid_constant__ CUtensorMap b, int columns, int depth) {
+    product_of_tensors<true>(d, a, b, columns, depth);
+}
+
+extern "C" __global__ void product_that_copies_early(float *d, const __grid_constant__ CUtensorMap a, const __grid_constant__ CUtensorMap b, int columns,
+                                                     int depth) {
+    product_of_tensors<false>(d, a, b, columns, depth);
 }

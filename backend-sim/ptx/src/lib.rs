@@ -14,6 +14,7 @@ mod op;
 mod parser;
 mod source;
 mod syntax;
+mod tensor;
 mod types;
 mod world;
 
@@ -27,5 +28,6 @@ pub use error::Error;
 pub use memory::FlatMemory;
 pub use module::{External, Global, Group, Kernel, Module, Parameter, Place};
 pub use source::Location;
+pub use tensor::TensorMap;
 pub use types::{Order, Scope, Type};
 pub use world::{Access, AccessKind, AtomicOp, Compare, Refusal, Until, World, is_shared};

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::alu::convert::Conversion;
 use crate::alu::group::GroupProduct;
 use crate::alu::matrix::Matrix;
+use crate::tensor::TileForm;
 use crate::types::{Order, Scope, Space, Type};
 use crate::world::{AtomicOp, Until};
 
@@ -253,6 +254,10 @@ pub(crate) enum Op {
         s: Reg,
         n: Reg,
         barrier: Reg,
+    },
+    /// Copies a tile of a tensor, by the number of its form.
+    Tile {
+        how: u16,
     },
     /// A thread closes a group of its copies, or waits for groups: in bulk, or of elements.
     Group {
@@ -514,6 +519,7 @@ pub(crate) struct Code {
     pub(crate) atomics: Vec<AtomicForm>,
     pub(crate) matrices: Vec<MatrixForm>,
     pub(crate) products: Vec<GroupForm>,
+    pub(crate) tiles: Vec<TileForm>,
     pub(crate) calls: Vec<CallSite>,
     pub(crate) tables: Vec<Vec<u32>>,
     /// Loads in loops that do nothing else, by the numbers of their operations, and what ends the loops.

@@ -116,6 +116,12 @@ pub(crate) enum Operand<'a> {
         base: Option<&'a str>,
         offset: i64,
     },
+    /// `[base+offset, {a, b}]`: a tensor map, and coordinates.
+    Tile {
+        base: Option<&'a str>,
+        offset: i64,
+        corner: Vec<Operand<'a>>,
+    },
     /// `{a, b}`.
     Vector(Vec<Operand<'a>>),
     /// `(a, b)`.

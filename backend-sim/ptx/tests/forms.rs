@@ -49,6 +49,26 @@ fn forms_of_multicast_and_of_clusters() {
 }
 
 #[test]
+fn forms_of_tensors() {
+    decode(
+        "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r2}], [%r3];
+        cp.async.bulk.tensor.2d.shared::cta.global.mbarrier::complete_tx::bytes [room], [%rd1+64, {%r2, -1}], [%r3];
+        cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%r1], [%rd1, {%r2, %r2, 0, %r2, %r2}], [%r3+8], %rd2;
+        cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [%rd1, {%r2, %r2, %r2}], [%r3];
+        cp.async.bulk.tensor.4d.global.shared::cta.bulk_group.L2::cache_hint [structure, {%r2, %r2, %r2, %r2}], [%r3], %rd2;
+        cp.reduce.async.bulk.tensor.1d.global.shared::cta.add.tile.bulk_group [%rd1, {%r2}], [%r3];
+        cp.reduce.async.bulk.tensor.2d.global.shared::cta.xor.bulk_group.L2::cache_hint [%rd1, {%r2, %r2}], [%r3], %rd2;
+        cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%rd1, {%r2, %r2}];
+        cp.async.bulk.prefetch.tensor.1d.L2.global.L2::cache_hint [%rd1, {%r2}], %rd2;
+        prefetch.tensormap [%rd1];
+        prefetch.param.tensormap [%rd1];
+        prefetch.const.tensormap [%rd1];
+        fence.proxy.tensormap::generic.release.gpu;
+        fence.proxy.tensormap::generic.acquire.sys [%rd1], 128;",
+    );
+}
+
+#[test]
 fn forms_of_matrices() {
     decode(
         "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r1}, [%r2];

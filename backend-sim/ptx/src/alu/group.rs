@@ -69,10 +69,15 @@ impl Tile {
                 major % wide * self.bytes + major / wide * self.leading + k % 8 * 16 * width + k / 8 * self.stride
             }
         };
-        let plain = self.start + offset;
-        let row = (plain >> 7).wrapping_sub(self.base) & (self.width - 1);
-        plain ^ row << 4
+        swizzled(self.start + offset, self.base, self.width)
     }
+}
+
+/// Where an address of shared memory is, if so many units of 16 bytes (2, 4 or 8) change places: by the row of 128 bytes that it lies in, counted from
+/// where the pattern begins. Tensor maps have the same.
+pub(crate) fn swizzled(plain: u64, base: u64, width: u64) -> u64 {
+    let row = (plain >> 7).wrapping_sub(base) & (width - 1);
+    plain ^ row << 4
 }
 
 impl GroupProduct {

@@ -326,8 +326,8 @@ impl Block {
         self.fault_with(FaultKind::GroupCall, (index, *place), elsewhere.unwrap_or((index, *place)), message)
     }
 
-    /// Reads for printing: no access of the kernel.
-    fn inspect(
+    /// Reads for printing, and tensor maps: no access of the kernel.
+    pub(super) fn inspect(
         &mut self,
         world: &mut impl World,
         thread: &mut Thread,

@@ -362,6 +362,14 @@ impl Block {
                         };
                         attempt!(done);
                     }
+                    Op::Tile { how } => {
+                        alone!();
+                        let form = &code.tiles[usize::from(how)];
+                        let tile = form.values(|register| r[usize::from(register)][lead]);
+                        let thread = &mut threads[lead];
+                        thread.frame.pc = pc as u32;
+                        attempt!(self.copy_tile(world, thread, first + lead, form.kind, &tile, place!()));
+                    }
                     Op::Group { group, bulk: false } => each!(|lane| self.element_group(world, first + lane, group)),
                     Op::Group { group, bulk: true } => {
                         alone!();

@@ -24,6 +24,7 @@ mod shared;
 mod spin;
 mod straight;
 mod thread;
+mod tile;
 mod turn;
 mod under_way;
 mod warp;

@@ -4,6 +4,7 @@ use super::spin::{Spin, Watch};
 use crate::bytes;
 use crate::module::{Module, Place};
 use crate::op::{CallSite, Code, Reg, Slot, Warp};
+use crate::tensor::TensorMap;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Thread {
@@ -20,6 +21,8 @@ pub(super) struct Thread {
     pub(super) copied: u64,
     /// The bulk copy that it makes, within which it was stopped.
     pub(super) copy: Option<usize>,
+    /// The tensor of which it copies a tile, within which it was stopped.
+    pub(super) tensor: Option<Box<TensorMap>>,
     /// What a multicast load has read so far.
     pub(super) reduced: u64,
     pub(super) state: State,

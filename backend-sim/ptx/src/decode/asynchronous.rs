@@ -30,6 +30,9 @@ impl<'a> Builder<'_, 'a> {
         if !form.has("async") {
             return Err(form.unknown());
         }
+        if form.has("tensor") {
+            return self.tile(form, operands, reduces);
+        }
         if reduces {
             return self.reduce_in_bulk(form, operands);
         }

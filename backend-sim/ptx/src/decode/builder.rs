@@ -85,6 +85,7 @@ pub(super) fn function<'a>(
             atomics: Vec::new(),
             matrices: Vec::new(),
             products: Vec::new(),
+            tiles: Vec::new(),
             calls: Vec::new(),
             tables: Vec::new(),
             polls: BTreeMap::new(),

@@ -32,7 +32,7 @@ impl<'a> Builder<'_, 'a> {
             // What only caches see.
             "prefetch" | "prefetchu" | "applypriority" | "discard" => {
                 form.space();
-                form.one_of(&["L1", "L2"]);
+                form.one_of(&["L1", "L2", "tensormap"]);
                 form.one_of(&["evict_last", "evict_normal"]);
                 form.cache_hints();
             }

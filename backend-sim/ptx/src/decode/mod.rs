@@ -15,6 +15,7 @@ mod moves;
 mod multi;
 mod polls;
 mod sync;
+mod tensor;
 mod unused;
 mod wide;
 

@@ -187,7 +187,7 @@ impl<'a> Builder<'_, 'a> {
             return Ok(());
         }
         if form.has("proxy") {
-            let proxy = form.need(&["async", "alias", "async::generic"])?;
+            let proxy = form.need(&["async", "alias", "async::generic", "tensormap::generic"])?;
             let is_shared = matches!(form.take_spaces()[..], [] | ["shared::cta" | "shared::cluster"]);
             let is_release = form.one_of(&["acquire", "release"]) == Some("release");
             form.one_of(&["sync_restrict::shared::cta", "sync_restrict::shared::cluster"]);

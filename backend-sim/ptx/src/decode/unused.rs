@@ -132,6 +132,10 @@ pub(super) fn count_names<'a>(operand: &Operand<'a>, names: &mut Times<'a>) {
             one(second);
         }
         Operand::Address { base, .. } => base.iter().copied().for_each(one),
+        Operand::Tile { base, corner, .. } => {
+            base.iter().copied().for_each(one);
+            corner.iter().for_each(|operand| count_names(operand, names));
+        }
         Operand::Vector(operands) | Operand::List(operands) => {
             operands.iter().for_each(|operand| count_names(operand, names));
         }

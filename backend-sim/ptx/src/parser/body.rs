@@ -157,7 +157,7 @@ fn operand<'a>(cursor: &mut Cursor<'_, 'a>, depth: usize) -> Result<Operand<'a>,
     }
     match cursor.next() {
         None => Err(cursor.truncated()),
-        Some(Token::Mark('[')) => address(cursor),
+        Some(Token::Mark('[')) => address(cursor, depth),
         Some(Token::Mark('{')) => Ok(Operand::Vector(list(cursor, '}', depth)?)),
         Some(Token::Mark('(')) => Ok(Operand::List(list(cursor, ')', depth)?)),
         Some(Token::Mark('!')) => Ok(Operand::Not(cursor.word()?)),
@@ -201,7 +201,7 @@ fn list<'a>(cursor: &mut Cursor<'_, 'a>, end: char, depth: usize) -> Result<Vec<
     Ok(all)
 }
 
-fn address<'a>(cursor: &mut Cursor<'_, 'a>) -> Result<Operand<'a>, Error> {
+fn address<'a>(cursor: &mut Cursor<'_, 'a>, depth: usize) -> Result<Operand<'a>, Error> {
     let base = match cursor.peek() {
         Some(Token::Word(name)) => {
             cursor.next();
@@ -215,7 +215,10 @@ fn address<'a>(cursor: &mut Cursor<'_, 'a>) -> Result<Operand<'a>, Error> {
         _ => 0,
     };
     if cursor.accept(',') {
-        return Err(cursor.error("an address with coordinates (a tensor map) is not known here"));
+        cursor.expect('{')?;
+        let corner = list(cursor, '}', depth)?;
+        cursor.expect(']')?;
+        return Ok(Operand::Tile { base, offset, corner });
     }
     cursor.expect(']')?;
     Ok(Operand::Address { base, offset })

@@ -2,7 +2,7 @@
 //! happens where something is missing.
 
 use half::f16;
-use onesided_ptx::{Fault, FaultKind, Launch, Stop};
+use onesided_ptx::{Fault, FaultKind, Launch, Stop, TensorMap, Type};
 
 use super::{Loaded, load};
 
@@ -100,4 +100,42 @@ fn a_warp_of_its_own_copies_ahead() {
     }
     let (stop, ..) = pipeline("pipeline_that_frees_early", 7);
     insta::assert_snapshot!(race(stop));
+}
+
+/// A tensor map of a matrix of halves, with swizzled tiles of 64 × 64.
+fn tiles(address: u64, rows: usize, columns: usize) -> TensorMap {
+    TensorMap {
+        address,
+        ty: Type::F16,
+        rank: 2,
+        sizes: [columns as u64, rows as u64, 1, 1, 1],
+        strides: [2 * columns as u64, 0, 0, 0],
+        tile: [TILE as u32, TILE as u32, 1, 1, 1],
+        steps: [1; 5],
+        swizzle: 128,
+        fills_nan: false,
+    }
+}
+
+/// Tiles lie where products look for them, whatever the swizzle makes of it; and a copy must not come before the product that reads the last tile is over.
+#[test]
+fn tiles_come_as_tensor_maps_describe_them() {
+    let prepare = |depth: usize| {
+        let (loaded, launch, d, expected) = prepare(depth);
+        let word = |at: usize| u64::from_le_bytes(launch.parameters[at..at + 8].try_into().unwrap());
+        let maps = [tiles(word(8), ROWS, depth), tiles(word(16), depth, COLUMNS)].map(|map| map.encode().unwrap());
+        let mut launch = loaded.launch((ROWS / TILE * (COLUMNS / TILE)) as u32, 128);
+        launch.parameters.extend(d.to_le_bytes());
+        launch.parameters.resize(64, 0);
+        launch.parameters.extend(maps.as_flattened());
+        launch.parameters.extend([COLUMNS as i32, depth as i32].iter().flat_map(|number| number.to_le_bytes()));
+        (loaded, launch, d, expected)
+    };
+    for depth in [64, 192] {
+        let (mut loaded, launch, d, expected) = prepare(depth);
+        loaded.finishes("product_of_tiles", launch);
+        assert!(loaded.read(d, f32::from_le_bytes) == expected, "depth {depth}");
+    }
+    let (mut loaded, launch, ..) = prepare(192);
+    insta::assert_snapshot!(race(loaded.run("product_that_copies_early", launch)));
 }

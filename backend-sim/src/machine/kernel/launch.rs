@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use onesided::backend::{AllocId, ArgumentValue, LaunchRequest, Span};
 use onesided::{At, Error, ErrorKind, Grid, Together};
-use onesided_ptx::{Block, COPIES, Global, Kernel, Launch, Type};
+use onesided_ptx::{Block, COPIES, Global, Kernel, Launch, Parameter};
 
 use super::super::agent::Task;
 use super::super::ids::{AgentId, PeId};
 use super::super::{Machine, Progress};
+use super::tensor::encoded;
 use super::{FIRST, STREAMS, address};
 use crate::kernel::Code;
 use crate::request::Reply;
@@ -148,15 +149,19 @@ impl Machine {
         let mut memory = Vec::new();
         launch.parameters = vec![0; info.parameter_bytes as usize];
         for (number, (parameter, argument)) in info.parameters.iter().zip(arguments).enumerate() {
-            fits(parameter.ty, argument.value()).map_err(|why| format!("argument {number} is {why}"))?;
+            fits(parameter, argument.value()).map_err(|why| format!("argument {number} is {why}"))?;
             let mut has_address = true;
             let mut place = |span: Span| {
                 memory.push(span.alloc);
                 address::join(pe, span.alloc, span.start).inspect_err(|_| has_address = false)
             };
             let (start, size) = (parameter.offset as usize, parameter.size as usize);
-            let written =
-                argument.value().write(&mut launch.parameters[start..start + size], &mut place, &|team| team.0);
+            let written = argument.value().write(
+                &mut launch.parameters[start..start + size],
+                &mut place,
+                &|team| team.0,
+                &encoded,
+            );
             written.map_err(|why| if has_address { Refused::from(why) } else { Refused::limit(why) })?;
         }
         launch.globals = self.globals_of(pe, code)?;
@@ -203,12 +208,19 @@ impl Machine {
     }
 }
 
-/// Whether a parameter of a type takes a value of its size. It is about integers and floating-point numbers, where the PTX says which it is.
-fn fits(ty: Type, value: &ArgumentValue) -> Result<(), String> {
-    let ArgumentValue::Bits { ty: given, .. } = value else { return Ok(()) };
-    match given.contains('f') {
-        true if ty.is_integer() => Err(format!("{given}; the parameter is an integer or a pointer")),
-        false if ty.is_float() => Err(format!("{given}; the parameter is a floating-point number")),
+/// Whether a parameter takes a value of its size. It is about integers and floating-point numbers, where the PTX says which it is, and tensor maps.
+fn fits(parameter: &Parameter, value: &ArgumentValue) -> Result<(), String> {
+    let (ty, align) = (parameter.ty, parameter.align);
+    match value {
+        ArgumentValue::Bits { ty: given, .. } if given.contains('f') && ty.is_integer() => {
+            Err(format!("{given}; the parameter is an integer or a pointer"))
+        }
+        ArgumentValue::Bits { ty: given, .. } if !given.contains('f') && ty.is_float() => {
+            Err(format!("{given}; the parameter is a floating-point number"))
+        }
+        ArgumentValue::Tensor(_) if align < 64 => Err(format!(
+            "a tensor map; the parameter is aligned to {align}, and a const __grid_constant__ CUtensorMap is to 64"
+        )),
         _ => Ok(()),
     }
 }

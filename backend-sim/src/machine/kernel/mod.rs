@@ -38,6 +38,7 @@ mod launch;
 mod order;
 mod report;
 mod store;
+mod tensor;
 mod threads;
 mod together;
 mod turn;

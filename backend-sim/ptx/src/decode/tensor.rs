@@ -1,0 +1,82 @@
+//! Instructions on tensor maps: `cp.async.bulk.tensor`, `cp.reduce.async.bulk.tensor`, and prefetches, of tiles.
+
+use super::builder::Builder;
+use super::form::Form;
+use crate::error::Error;
+use crate::op::{Op, Reg};
+use crate::syntax::Operand;
+use crate::tensor::{TileForm, TileKind};
+use crate::types::Type;
+
+/// Modifiers that PTX has and that are not known here, by how they begin, and what they are about.
+const UNKNOWN: [(&str, &str); 5] = [
+    ("im2col", "a tensor is copied in tiles here, and not in columns of an image"),
+    ("tile::gather4", "a tile is made of rows that follow each other here"),
+    ("tile::scatter4", "a tile is made of rows that follow each other here"),
+    ("multicast::cluster", "a cluster has one block here"),
+    ("cta_group", "a cluster has one block here"),
+];
+
+impl<'a> Builder<'_, 'a> {
+    /// What follows `cp.async.bulk.tensor` and its kin.
+    pub(super) fn tile(&mut self, form: &mut Form<'a>, operands: &[Operand<'a>], reduces: bool) -> Result<(), Error> {
+        for (modifier, why) in UNKNOWN {
+            if form.behind(modifier).is_some() {
+                return Err(form.error(format!("the modifier .{modifier} of {} is not known here: {why}", form.name())));
+            }
+        }
+        let hinted = form.cache_hints();
+        let prefetches = form.has("prefetch");
+        let rank = form.need(&["1d", "2d", "3d", "4d", "5d"])?;
+        let rank = usize::from(rank.as_bytes()[0] - b'0');
+        form.has("tile");
+        let operands = match (operands, hinted) {
+            ([operands @ .., _], true) | (operands, false) => operands,
+            _ => return Err(form.unknown()),
+        };
+        if !form.has("bulk") {
+            return Err(form.unknown());
+        }
+        let spaces = form.take_spaces();
+        if prefetches {
+            let ([tile], ["global"], false) = (operands, &spaces[..], reduces) else { return Err(form.unknown()) };
+            form.has("L2");
+            self.in_tensor(form, tile, rank)?; // what only caches see
+            return Ok(());
+        }
+        let (kind, tile, shared, barrier) = match (operands, &spaces[..], reduces) {
+            ([shared, tile, barrier], ["shared::cluster" | "shared::cta", "global"], false)
+                if form.has("mbarrier::complete_tx::bytes") =>
+            {
+                (TileKind::Load, tile, shared, Some(barrier))
+            }
+            ([tile, shared], ["global", "shared::cta"], _) if form.has("bulk_group") => {
+                let kind = if reduces { TileKind::Reduce(form.reduction()?) } else { TileKind::Store };
+                (kind, tile, shared, None)
+            }
+            _ => return Err(form.unknown()),
+        };
+        let (map, corner) = self.in_tensor(form, tile, rank)?;
+        let shared = self.address(form, shared)?;
+        let barrier = barrier.map(|barrier| self.address(form, barrier)).transpose()?;
+        let how = u16::try_from(self.code.tiles.len());
+        let how = how.map_err(|_| self.error("more than 65,535 copies of tiles in a function"))?;
+        self.code.tiles.push(TileForm { kind, map, shared, corner, barrier });
+        self.found.copies = true;
+        self.emit(Op::Tile { how });
+        Ok(())
+    }
+
+    /// `[map, {x, y}]`: the registers of the map's address and of the coordinates, of which there are as many as dimensions.
+    fn in_tensor(&mut self, form: &Form<'a>, tile: &Operand<'a>, rank: usize) -> Result<(Reg, Vec<Reg>), Error> {
+        let Operand::Tile { base, offset, corner } = tile else {
+            return Err(form.error("expected a tensor map and coordinates in brackets"));
+        };
+        if corner.len() != rank {
+            return Err(form.error(format!("{} has {} coordinates", form.name(), corner.len())));
+        }
+        let map = self.address(form, &Operand::Address { base: *base, offset: *offset })?;
+        let corner = corner.iter().map(|coordinate| self.source(coordinate, Type::S32)).collect::<Result<_, _>>()?;
+        Ok((map, corner))
+    }
+}
