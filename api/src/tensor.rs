@@ -91,6 +91,9 @@ impl TensorLayout {
     /// A tensor of so many elements in each dimension, and tiles of so many: 1 to 5 dimensions, the innermost first. Everything lies
     /// without gaps, until [`strides`](Self::strides) says otherwise.
     ///
+    /// GPUs copy rows in units of 16 bytes. So the first coordinate of a tile is a multiple of that, and a store overwrites what lies behind the end of
+    /// a row in its last unit, be it padding.
+    ///
     /// ```
     /// # use onesided::TensorLayout;
     /// // 10 matrices of 128 rows of 64, in tiles of 16 rows.

@@ -192,11 +192,12 @@ impl TensorMap {
     }
 
     /// The address of a byte of the tile that begins at these coordinates, and how many bytes of its row from there on lie in the tensor, too. Nothing if it lies
-    /// outside.
-    pub(crate) fn in_global(&self, corner: &[i32; DIMENSIONS], offset: u64) -> Option<(u64, u64)> {
+    /// outside. `stores`: GPUs store whole units of 16 bytes, so what lies behind the end of a row in its last unit is stored to, too.
+    pub(crate) fn in_global(&self, corner: &[i32; DIMENSIONS], offset: u64, stores: bool) -> Option<(u64, u64)> {
+        let columns = if stores { self.sizes[0].next_multiple_of(16 / self.width()) } else { self.sizes[0] };
         let (mut row, within) = (offset / self.row_bytes(), offset % self.row_bytes());
         let inside = |at: i64, size: u64| u64::try_from(at).ok().filter(|at| *at < size);
-        let first = inside(i64::from(corner[0]) + (within / self.width()) as i64, self.sizes[0])?;
+        let first = inside(i64::from(corner[0]) + (within / self.width()) as i64, columns)?;
         let mut address = self.address.wrapping_add(first * self.width() + within % self.width());
         for (dimension, &begin) in corner.iter().enumerate().take(self.rank).skip(1) {
             let count = self.count(dimension);
@@ -205,7 +206,7 @@ impl TensorMap {
             let at = inside(i64::from(begin) + place as i64, self.sizes[dimension])?;
             address = address.wrapping_add(at.wrapping_mul(self.strides[dimension - 1]));
         }
-        let left = (self.sizes[0] - first) * self.width() - within % self.width();
+        let left = (columns - first) * self.width() - within % self.width();
         Some((address, left.min(self.row_bytes() - within)))
     }
 

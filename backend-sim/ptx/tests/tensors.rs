@@ -143,7 +143,8 @@ fn random(random: &mut Random, stores: bool, types: &[Type]) -> Setup {
     let corner = std::array::from_fn(|dimension| {
         let (least, most) = (least(tile[dimension]), sizes[dimension] as i64 + 1);
         let anywhere = (least + random.below((most - least) as u64) as i64) as i32;
-        if random.below(2) == 0 { 0 } else { anywhere }
+        let unit = if dimension == 0 { (16 / width) as i32 } else { 1 }; // rows begin at multiples of 16 bytes
+        if random.below(2) == 0 { 0 } else { anywhere / unit * unit }
     });
     let (fills_nan, shift) = (ty.is_float() && random.below(2) == 0, 128 * random.below(8) as u32);
     let map = TensorMap { address: 0, ty, rank, sizes, strides, tile, steps, swizzle, fills_nan };
@@ -152,13 +153,17 @@ fn random(random: &mut Random, stores: bool, types: &[Type]) -> Setup {
 }
 
 /// All elements of a tile: where each lies in shared memory, from the beginning of the pattern on, and in the tensor if it does.
-fn places(setup: &Setup) -> Vec<(usize, Option<usize>)> {
+fn places(setup: &Setup, stores: bool) -> Vec<(usize, Option<usize>)> {
     let Setup { map, corner, shift, .. } = setup;
     let width = map.ty.bytes() as usize;
     let row = map.tile[0] as usize * width;
     let pitch = row.max(map.swizzle as usize);
     let mut all = Vec::new();
     let mut rows = 0;
+    let mut sizes = map.sizes;
+    if stores {
+        sizes[0] = (sizes[0] * width as u64).next_multiple_of(16) / width as u64; // whole units of 16 bytes
+    }
     let axis = |dimension: usize| {
         (0..if dimension < map.rank { map.tile[dimension] } else { 1 }).step_by(map.steps[dimension] as usize)
     };
@@ -169,7 +174,7 @@ fn places(setup: &Setup) -> Vec<(usize, Option<usize>)> {
                     for a in 0..map.tile[0] {
                         let tile = [a, b, c, d, e].map(i64::from);
                         let at: Vec<i64> = (0..map.rank).map(|i| tile[i] + i64::from(corner[i])).collect();
-                        let inside = at.iter().zip(map.sizes).all(|(at, size)| *at >= 0 && *at < size as i64);
+                        let inside = at.iter().zip(sizes).all(|(at, size)| *at >= 0 && *at < size as i64);
                         let strides = std::iter::once(width as i64).chain(map.strides.map(|stride| stride as i64));
                         let offset = at.iter().zip(strides).map(|(at, stride)| at * stride).sum::<i64>();
                         let plain = *shift as usize + rows * pitch + a as usize * width;
@@ -197,7 +202,7 @@ fn loads_are_what_the_model_says() {
     for _ in 0..600 {
         let mut setup = random(&mut source, false, &TYPES);
         let (width, map) = (setup.map.ty.bytes() as usize, setup.map);
-        let places = places(&setup);
+        let places = places(&setup, false);
         assert_eq!(map.bytes() as usize, places.len() * width);
         let end = places.iter().map(|(at, _)| at + width).max().unwrap();
         setup.data = vec![0; (end - setup.shift as usize).next_multiple_of(4)];
@@ -230,7 +235,7 @@ fn stores_are_what_the_model_says() {
     for _ in 0..400 {
         let mut setup = random(&mut source, true, &TYPES);
         let width = setup.map.ty.bytes() as usize;
-        let places = places(&setup);
+        let places = places(&setup, true);
         let end = places.iter().map(|(at, _)| at + width).max().unwrap();
         setup.data = source.bytes((end - setup.shift as usize).next_multiple_of(4));
         let mut expected = setup.tensor.clone();
@@ -266,7 +271,7 @@ fn reductions_are_what_the_model_says() {
         for _ in 0..20 {
             let mut setup = random(&mut source, true, &[ty]);
             let small = |bytes: &mut [u8]| bytes.chunks_exact_mut(4).for_each(|word| word[3] = 0x40 | word[3] & 0x83);
-            let places = places(&setup);
+            let places = places(&setup, true);
             let end = places.iter().map(|(at, _)| at + 4).max().unwrap();
             setup.data = source.bytes((end - setup.shift as usize).next_multiple_of(4));
             small(&mut setup.tensor);
@@ -338,7 +343,7 @@ fn a_load_is_in_flight_until_its_phase_ends() {
     // What lies behind the tile is not touched.
     finishes(&setup, &format!("{load}\nst.shared.u32 [room+128], 1;\nld.shared.u32 %r5, [room+128];"));
     // The whole tile is counted, also what lies outside.
-    let outside = Setup { corner: [-3, 12, 0, 0, 0], ..plain() };
+    let outside = Setup { corner: [-4, 12, 0, 0, 0], ..plain() };
     finishes(&outside, &format!("{load}\n{WAIT}\n{READ}"));
     let less = load.replace("%rd1, [%bar], 128", "%rd1, [%bar], 64");
     assert_eq!(run(&outside, &format!("{less}\n{WAIT}\n{READ}")).0, Stop::Idle);
@@ -401,6 +406,7 @@ fn what_is_wrong_with_an_instruction() {
     add("not at a multiple of 128", &Setup { shift: 64, ..plain() }, &load);
     add("beyond shared memory", &Setup { shift: ROOM, ..plain() }, &load);
     add("an address of no shared memory", &setup, &load.replace("[%at]", "[%map]"));
+    add("in the middle of 16 bytes", &Setup { corner: [-3, 0, 0, 0, 0], ..plain() }, &load);
     add("stored before the beginning", &Setup { corner: [0, -1, 0, 0, 0], ..plain() }, &store);
     let doubles = Setup { map: TensorMap { ty: Type::S64, ..setup.map }, data: vec![0; 256], ..plain() };
     let doubles = Setup { map: TensorMap { tile: [4, 8, 1, 1, 1], sizes: [8, 16, 1, 1, 1], ..doubles.map }, ..doubles };

@@ -1,7 +1,8 @@
 //! Tiles of tensors between global and shared memory, as a [tensor map](TensorMap) describes them.
 //!
 //! They are bulk copies: moved at once, which is one of the times at which they may be, and in flight until somebody waits, as
-//! [`copies`](super::copies) has it. What lies outside of the tensor is filled in by a load, and left alone by a store.
+//! [`copies`](super::copies) has it. What lies outside of the tensor is filled in by a load, and left alone by a store, which takes the end of a row for a
+//! multiple of 16 bytes.
 
 use super::shared::{By, Touch};
 use super::thread::Thread;
@@ -33,7 +34,7 @@ impl Block {
         self.begin_copy(world, thread, index, bulk, (shared, map.extent()), place)?;
         while thread.copied < map.bytes() {
             let at = map.in_shared(shared, thread.copied);
-            let found = map.in_global(&tile.corner, thread.copied);
+            let found = map.in_global(&tile.corner, thread.copied, kind != TileKind::Load);
             // eight bytes at once where they lie so, and otherwise an element
             let is_wide = |(address, left): (u64, u64)| (address | thread.copied).is_multiple_of(8) && left >= 8;
             let step = match kind {
@@ -79,6 +80,15 @@ impl Block {
             _ if shared + extent > end => (
                 FaultKind::OutOfBounds,
                 format!("a tile of {extent} bytes at {shared:#x} is beyond shared memory, which has {end} bytes"),
+            ),
+            _ if i64::from(tile.corner[0]) * map.width() as i64 % 16 != 0 => (
+                FaultKind::Misaligned,
+                format!(
+                    "a tile at {:?} of elements of {} bytes: its rows begin at multiples of 16 bytes, so the first coordinate is a multiple of {}",
+                    &tile.corner[..rank],
+                    map.width(),
+                    16 / map.width()
+                ),
             ),
             TileKind::Store | TileKind::Reduce(_) if tile.corner[..rank].iter().any(|at| *at < 0) => (
                 FaultKind::InvalidOperand,
