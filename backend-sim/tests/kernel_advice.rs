@@ -1,7 +1,9 @@
 //! What a report says is missing where kernels race: the fence that lacks, and no other one; a barrier only where there is none.
 
+use std::ops::ControlFlow;
+
 use onesided::{Argument, Grid, Pe, Result, Source, args};
-use onesided_sim::{Config, LintKind, MissingEdge, Sim, Simulation, Verdict, prove};
+use onesided_sim::{Config, Explore, LintKind, MissingEdge, Sim, Simulation, Verdict, prove};
 
 mod hand_over;
 
@@ -115,6 +117,17 @@ fn what_was_told_before_a_barrier_is_no_reason_for_another() {
     let (verdict, missing) = advice("told_too_early", &grid, &[0]);
     let Some(MissingEdge::Barrier { after, before }) = missing else { panic!("{verdict}") };
     assert_eq!([after.line(), before.line()], [143, 158]);
+    // also where the block has met again and again before the race is seen
+    let program = |pe: &Pe<Sim>| {
+        hand_over::hand_over(pe, &Source::ptx("advice.ptx", ADVICE), "told_too_early", &grid, &[Argument::from(0)])
+    };
+    let mut simulation = Simulation::new(Config::pes(2)).unwrap();
+    let explored = simulation.explore(Explore::random(200, 1), program, |run| {
+        let races = &run.verdict.races;
+        assert!(races.iter().all(|race| !matches!(race.missing, MissingEdge::Threads { .. })), "{}", run.verdict);
+        ControlFlow::Continue(())
+    });
+    assert_eq!(explored.unwrap().findings, 200);
 }
 
 #[test]

@@ -155,8 +155,7 @@ impl Path {
         } else if agents[first].block.is_some_and(|block| {
             // another one has told something since all met before the access, and they have not met between the access and that
             let met_at = agents[block].met_at;
-            // if they have met more often since than is known, what was told before the access is no matter of theirs
-            let before = met_at.into_iter().find(|&met| met < earlier.time).unwrap_or(earlier.time).max(who.base);
+            let before = met_at.into_iter().find(|&met| met < earlier.time).unwrap_or(0).max(who.base);
             let met_since = |told: u64| met_at.into_iter().any(|met| met > earlier.time && met <= told);
             of_block(first).map(|other| who.clock.steps(other)).any(|told| told > before && !met_since(told))
         }) {
