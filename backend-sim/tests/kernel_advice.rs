@@ -1,7 +1,9 @@
 //! What a report says is missing where kernels race: the fence that lacks, and no other one; a barrier only where there is none.
 
+use std::ops::ControlFlow;
+
 use onesided::{Argument, Grid, Pe, Result, Source, args};
-use onesided_sim::{Config, LintKind, MissingEdge, Sim, Simulation, Verdict, prove};
+use onesided_sim::{Config, Explore, LintKind, MissingEdge, Sim, Simulation, Verdict, prove};
 
 mod hand_over;
 
@@ -105,6 +107,48 @@ fn the_last_block_signals_for_all() {
     let (verdict, missing) = advice("last_block", &grid, &[1, 0, 1]);
     let Some(MissingEdge::BlocksFence { after, before, .. }) = missing else { panic!("{verdict}") };
     assert_eq!([after.line(), before.line()], [74, 84]);
+}
+
+/// Another thread of the block has told something before all met, and the store came behind that: no barrier of the block is missing.
+#[test]
+fn what_was_told_before_a_barrier_is_no_reason_for_another() {
+    let grid = Grid::new(2, 2).collective();
+    is_right("told_too_early", grid, &[1]);
+    let (verdict, missing) = advice("told_too_early", &grid, &[0]);
+    let Some(MissingEdge::Barrier { after, before }) = missing else { panic!("{verdict}") };
+    assert_eq!([after.line(), before.line()], [143, 158]);
+    // also where the block has met again and again before the race is seen
+    let program = |pe: &Pe<Sim>| {
+        hand_over::hand_over(pe, &Source::ptx("advice.ptx", ADVICE), "told_too_early", &grid, &[Argument::from(0)])
+    };
+    let mut simulation = Simulation::new(Config::pes(2)).unwrap();
+    let explored = simulation.explore(Explore::random(200, 1), program, |run| {
+        let races = &run.verdict.races;
+        assert!(races.iter().all(|race| !matches!(race.missing, MissingEdge::Threads { .. })), "{}", run.verdict);
+        ControlFlow::Continue(())
+    });
+    assert_eq!(explored.unwrap().findings, 200);
+}
+
+#[test]
+fn a_word_that_is_swapped_is_read_by_an_atomic() {
+    let grid = Grid::new(1, 1).collective();
+    is_right("adds_by_swap", grid, &[1]);
+    let (verdict, missing) = advice("adds_by_swap", &grid, &[0]);
+    let missing = missing.unwrap_or_else(|| panic!("{verdict}"));
+    insta::assert_snapshot!(missing, @"an atomic read (atomic_fetch) in place of the call at advice.cu:164");
+}
+
+/// Memory of a kernel's own is none that the simulator has.
+#[test]
+fn a_kernel_that_allocates_is_told_what_to_do() {
+    let text = ".version 9.0\n.target sm_90\n.address_size 64\n.extern .func (.param .b64 r) malloc(.param .b64 bytes);\n\
+                .visible .entry k() {\n.reg .b64 %rd<2>;\n{ .param .b64 a; .param .b64 b;\nst.param.b64 [a], 8;\ncall.uni (b), malloc, (a);\n\
+                ld.param.b64 %rd1, [b]; }\nret;\n}\n";
+    let run =
+        Simulation::new(Config::pes(1)).unwrap().run(|pe: &Pe<Sim>| pe.module(&Source::ptx("k.ptx", text)).map(drop));
+    let verdict = run.unwrap().verdict.to_string();
+    assert!(verdict.contains("malloc: memory that kernels allocate themselves"), "{verdict}");
 }
 
 /// What the threads of a warp write together has been written, whatever they write.

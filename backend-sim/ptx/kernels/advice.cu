@@ -130,3 +130,41 @@ extern "C" __global__ void rounds_of_two(int *data, uint64_t *flag, int *seen, i
         }
     }
 }
+
+// Block 1 counts, and stores only then; block 0 tells of it, and may not have waited for that. No barrier of a block is missing.
+extern "C" __global__ void told_too_early(int *data, uint64_t *flag, int *seen, int waits) {
+    if (nvshmem_my_pe() == 0) {
+        if (blockIdx.x == 1) {
+            if (threadIdx.x == 1) {
+                __threadfence();
+                atomicAdd(flag, 1);
+            }
+            __syncthreads();
+            if (threadIdx.x == 0) *(int *)nvshmem_ptr(data, 1) = 42;
+            __syncthreads();
+            if (threadIdx.x == 0 && waits) {
+                __threadfence_system();
+                atomicAdd(flag, 1);
+            }
+            __syncthreads();
+        } else if (threadIdx.x == 0) {
+            while (*(volatile uint64_t *)flag < 1 + waits) {}
+            __threadfence_system();
+            *(volatile uint64_t *)nvshmem_ptr(flag, 1) = 1;
+        }
+    } else if (blockIdx.x == 0 && threadIdx.x == 0) {
+        while (*(volatile uint64_t *)flag != 1) {}
+        __threadfence_system();
+        *seen = *data;
+    }
+}
+
+// All add to a word of PE 0 by compare-and-swap; the first look at it may be no atomic.
+extern "C" __global__ void adds_by_swap(int *data, uint64_t *flag, int *seen, int fetches) {
+    int old = fetches ? nvshmem_int_atomic_fetch(data, 0) : nvshmem_int_g(data, 0);
+    for (;;) {
+        int found = nvshmem_int_atomic_compare_swap(data, old, old + 21, 0);
+        if (found == old) break;
+        old = found;
+    }
+}

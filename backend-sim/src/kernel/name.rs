@@ -190,6 +190,12 @@ impl Function {
             (Some(rest), _) => (true, rest),
             (_, Some(rest)) => (false, rest),
             _ if name.starts_with("nvshmemi_") => return Err(format!("{name} {INSIDE}")),
+            _ if matches!(name, "malloc" | "free") => {
+                return Err(format!(
+                    "{name}: memory that kernels allocate themselves (malloc, new) is not simulated; allocate it on the host, and \
+                     give it to the kernel as an argument"
+                ));
+            }
             _ => {
                 return Err(format!(
                     "{name} is declared and not defined; kernels can call NVSHMEM's functions and their own"

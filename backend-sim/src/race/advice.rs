@@ -171,6 +171,12 @@ impl Pair {
             (How::Write, How::AtomicRead) if in_kernels && context.agents[other.agent()].pe == self.pe => {
                 Some(MissingEdge::StrongStore { at: context.at(plain), read: context.at(other) })
             }
+            // a loop of swaps begins with a read: the word is nothing but atomic
+            (How::Read, How::AtomicUpdate | How::AtomicFetch)
+                if in_kernels && context.call(other).contains("compare_swap") =>
+            {
+                Some(MissingEdge::Atomic { at: context.at(plain), writes: false, remote: true })
+            }
             // an atomic is no signal: what is missing there is an order
             (How::Read, How::AtomicUpdate | How::AtomicFetch) if context.call(other).contains("signal") => {
                 edge(plain, false)

@@ -59,7 +59,7 @@ pub enum MissingEdge {
         at: At,
         /// Whether that one writes.
         writes: bool,
-        /// Whether it is to another PE's memory, where no signal can be waited for.
+        /// Whether it is to another PE's memory, or to a word that is swapped, where no signal can be waited for.
         remote: bool,
     },
     /// Two kernels: the one stores plainly what the other loads strongly, so the load tells nothing.

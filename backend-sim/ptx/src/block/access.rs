@@ -245,11 +245,12 @@ impl Block {
                 }
             }
             Space::Local => {
-                let end = thread.local.len();
-                match usize::try_from(at).ok().and_then(|at| bytes::put(&mut thread.local, at, bytes, value)) {
-                    Some(true) => self.paces.visible(index),
-                    Some(false) => {}
-                    None => return Err(self.out_of_bounds(index, "local", at, bytes, end, place)),
+                let (end, at) = (thread.local.len(), usize::try_from(at).unwrap_or(usize::MAX));
+                if self.paces.is_active(index) && !thread.writes_own(at) {
+                    self.paces.visible(index);
+                }
+                if bytes::put(&mut thread.local, at, bytes, value).is_none() {
+                    return Err(self.out_of_bounds(index, "local", at as u64, bytes, end, place));
                 }
             }
             Space::Const | Space::Param => {

@@ -122,6 +122,7 @@ impl Block {
                 return false;
             }
             for &thread in &call.threads {
+                self.threads[thread].lost_own();
                 self.threads[thread].local[at..at + bytes.len()].copy_from_slice(bytes);
             }
             return true;

@@ -10,6 +10,8 @@ use crate::op::Special;
 
 /// More reads than this in a cycle: any change wakes.
 const MOST_READS: usize = 1024;
+/// More words of its own memory than this that a thread has changed since its state was kept: it does not only wait.
+const MOST_OWN: usize = 64;
 /// So many changes of memory are kept; who comes after more than that looks again.
 const KEPT_CHANGES: usize = 64;
 
@@ -101,6 +103,39 @@ pub(super) struct Spin {
     met: bool,
     /// It has looked at a clock.
     timed: bool,
+    own: Own,
+}
+
+/// What a thread has changed of its local memory since its state was kept: the memory itself is not compared.
+#[derive(Clone, Debug, Default)]
+struct Own {
+    /// Words of 8 bytes, by number, and what was in them.
+    words: Vec<(usize, u64)>,
+    /// The bytes that there were.
+    length: usize,
+    /// There were other changes.
+    others: bool,
+}
+
+impl Own {
+    fn keep(&mut self, local: &[u8]) {
+        self.words.clear();
+        (self.length, self.others) = (local.len(), false);
+    }
+
+    /// Whether all of it is again as it was. Frames are the same, and so is the length.
+    fn is_back(&self, local: &[u8]) -> bool {
+        !self.others && self.words.iter().all(|&(number, old)| word(local, number).is_none_or(|now| now == old))
+    }
+}
+
+/// A word of local memory, the last of which may be shorter.
+fn word(local: &[u8], number: usize) -> Option<u64> {
+    let rest = local.get(8 * number..).filter(|rest| !rest.is_empty())?;
+    let mut bytes = [0; 8];
+    let length = rest.len().min(8);
+    bytes[..length].copy_from_slice(&rest[..length]);
+    Some(u64::from_le_bytes(bytes))
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -131,6 +166,28 @@ impl Spin {
 }
 
 impl Thread {
+    /// It is about to write to its local memory, and a state of it is kept. Whether that can be taken back.
+    pub(super) fn writes_own(&mut self, at: usize) -> bool {
+        let (words, number) = (&mut self.spin.own.words, at / 8);
+        if words.iter().all(|&(word, _)| word != number)
+            && let Some(old) = word(&self.local, number)
+        {
+            words.push((number, old));
+        }
+        words.len() <= MOST_OWN
+    }
+
+    /// Its local memory was changed otherwise.
+    pub(super) fn lost_own(&mut self) {
+        self.spin.own.others = true;
+    }
+
+    /// A frame of it ends, whose local memory begins here. It is zero when a frame begins there again.
+    pub(super) fn leaves_own(&mut self, begin: usize) {
+        let kept = begin..self.spin.own.length.min(self.local.len()).max(begin);
+        self.spin.own.others |= self.local.get(kept).is_some_and(|kept| kept.iter().any(|&byte| byte != 0));
+    }
+
     /// Notes that it reads a special register.
     pub(super) fn looked_at_clock(&mut self, what: Special) {
         self.spin.timed |= what == Special::Clock;
@@ -147,7 +204,8 @@ impl Thread {
         let spin = &mut self.spin;
         let state = &spin.state;
         let same = || state.registers.iter().eq(registers.into_iter().flatten().map(|row| &row[lane]));
-        if state.pc == pc && same() && state.carry == self.carry && state.frames == self.frames {
+        let is_back = || state.carry == self.carry && state.frames == self.frames && spin.own.is_back(&self.local);
+        if state.pc == pc && same() && is_back() {
             let mut ranges = std::mem::take(&mut spin.reads);
             let (any, met) = (ranges.len() == MOST_READS, spin.met);
             ranges.sort_unstable();
@@ -177,6 +235,7 @@ impl Thread {
         spin.begin = changes.begin();
         (spin.met, spin.timed) = (false, false);
         spin.reads.clear();
+        spin.own.keep(&self.local);
         spin.state.pc = pc;
         spin.state.carry = self.carry;
         spin.state.frames.clone_from(&self.frames);

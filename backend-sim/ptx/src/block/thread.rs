@@ -113,6 +113,7 @@ impl Thread {
             self.slots.copy_within(from..from + to.size as usize, (caller.slots + to.offset) as usize);
         }
         self.slots.truncate(self.frame.slots as usize);
+        self.leaves_own(self.frame.local as usize);
         self.local.truncate(self.frame.local as usize);
         self.frame = caller;
         self.frame.pc += 1;
