@@ -45,8 +45,13 @@ fn twice(pe: &Pe<Sim>, [columns, rows, apart]: [usize; 3], how: i32) -> Result<[
     pe.free(to)?;
     pe.free_external(from)?;
     let old = if how & REDUCE == 0 { 0.0 } else { 1.0 };
-    let is_inside = |at: usize| at >= 8 && (at - 8) % apart < columns;
-    let expected = (0..found.len()).map(|at| if is_inside(at) { 2.0 * element(at - 8) + old } else { 1.0 });
+    // Zeros are loaded from behind the end of a row, and stored in the rest of its last 16 bytes.
+    let stored = |at: usize| match at.checked_sub(8).map(|at| at % apart) {
+        Some(column) if column < columns => 2.0 * element(at - 8) + old,
+        Some(column) if column < columns.next_multiple_of(4) => old,
+        _ => 1.0,
+    };
+    let expected = (0..found.len()).map(stored);
     Ok([found, expected.collect()])
 }
 
