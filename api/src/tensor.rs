@@ -92,7 +92,7 @@ impl TensorLayout {
     /// without gaps, until [`strides`](Self::strides) says otherwise.
     ///
     /// GPUs copy rows in units of 16 bytes. So the first coordinate of a tile is a multiple of that, and a store overwrites what lies behind the end of
-    /// a row in its last unit, be it padding.
+    /// a row in its last unit. So rows that are stored to have room for whole units, also the last one.
     ///
     /// ```
     /// # use onesided::TensorLayout;

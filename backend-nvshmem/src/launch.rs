@@ -172,7 +172,7 @@ impl Nvshmem {
         Ok(())
     }
 
-    #[cold]
+    #[inline(never)] // most arguments are single words
     fn fill_structure(&self, words: &mut [u64], structure: &ArgumentValue, at: At) -> Result<()> {
         // SAFETY: words and bytes may have any value.
         let (_, bytes, _) = unsafe { words.align_to_mut::<u8>() };

@@ -2,8 +2,11 @@
 
 use std::ops::ControlFlow;
 
+mod common;
+
+use common::missing_for_a_copy;
 use onesided::{Grid, Pe, Result, Source, args};
-use onesided_sim::{Config, Explore, MissingEdge, Sim, Simulation, VerdictKind, prove};
+use onesided_sim::{Config, Explore, Sim, Simulation, VerdictKind, prove};
 
 const COPIES: &str = include_str!("../ptx/kernels/copies.ptx");
 
@@ -42,15 +45,7 @@ fn copies(pe: &Pe<Sim>, how: i32) -> Result<i32> {
 
 /// What is missing in the run in order, or what is wrong with it.
 fn found(how: i32) -> String {
-    let run = Simulation::new(Config::pes(2)).unwrap().run(move |pe: &Pe<Sim>| copies(pe, how)).unwrap();
-    match &run.verdict.races[..] {
-        [] if run.verdict.is_ok() => String::new(),
-        [] => run.verdict.to_string().lines().take(3).collect::<Vec<_>>().join("\n"),
-        [race, ..] => {
-            assert!(matches!(race.missing, MissingEdge::Copy { .. }), "{race}");
-            race.missing.to_string()
-        }
-    }
+    missing_for_a_copy(2, |pe| copies(pe, how))
 }
 
 #[test]

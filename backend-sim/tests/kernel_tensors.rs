@@ -2,8 +2,11 @@
 
 use std::ops::ControlFlow;
 
+mod common;
+
+use common::missing_for_a_copy;
 use onesided::{Argument, ErrorKind, Grid, Pe, Result, Source, TensorLayout, args};
-use onesided_sim::{Config, Explore, MissingEdge, Races, Sim, Simulation, prove};
+use onesided_sim::{Config, Explore, Races, Sim, Simulation, prove};
 
 const TENSOR: &str = include_str!("../ptx/kernels/tensor.ptx");
 
@@ -57,16 +60,7 @@ fn twice(pe: &Pe<Sim>, [columns, rows, apart]: [usize; 3], how: i32) -> Result<[
 
 /// What is missing in the run in order, or what is wrong with it.
 fn found(how: i32) -> String {
-    let one = |pe: &Pe<Sim>| twice(pe, [32, 8, 32], how).map(drop);
-    let run = Simulation::new(Config::pes(1)).unwrap().run(one).unwrap();
-    match &run.verdict.races[..] {
-        [] if run.verdict.is_ok() => String::new(),
-        [] => run.verdict.to_string().lines().take(3).collect::<Vec<_>>().join("\n"),
-        [race, ..] => {
-            assert!(matches!(race.missing, MissingEdge::Copy { .. }), "{race}");
-            race.missing.to_string()
-        }
-    }
+    missing_for_a_copy(1, |pe| twice(pe, [32, 8, 32], how))
 }
 
 #[test]

@@ -7,10 +7,23 @@ use std::fmt::Display;
 use std::ops::ControlFlow;
 
 use onesided::{Pe, Result};
-use onesided_sim::{Config, Explore, Explored, Race, Races, Run, Sim, Simulation, Verdict};
+use onesided_sim::{Config, Explore, Explored, MissingEdge, Race, Races, Run, Sim, Simulation, Verdict};
 
 /// More schedules than any program here has.
 pub(crate) const ENOUGH: u64 = 1_000_000;
+
+/// The wait or fence for a copy that is missing in the run in order, or what else is wrong with it; nothing if it is right.
+pub(crate) fn missing_for_a_copy<T>(pes: usize, program: impl Fn(&Pe<Sim>) -> Result<T>) -> String {
+    let run = Simulation::new(Config::pes(pes)).unwrap().run(program).unwrap();
+    match &run.verdict.races[..] {
+        [] if run.verdict.is_ok() => String::new(),
+        [] => run.verdict.to_string().lines().take(3).collect::<Vec<_>>().join("\n"),
+        [race, ..] => {
+            assert!(matches!(race.missing, MissingEdge::Copy { .. }), "{race}");
+            race.missing.to_string()
+        }
+    }
+}
 
 /// Visits all schedules, which there must be fewer of than [`ENOUGH`]; calls `visit` with each run.
 pub(crate) fn visit_all<T>(
