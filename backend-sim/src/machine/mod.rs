@@ -219,6 +219,8 @@ pub(crate) struct Machine {
     landed: Landed,
     paths: Paths,
     patience: Patience,
+    /// Whether only polls in vain were left once.
+    only_polls: bool,
     races: Detector,
     /// Where lints are looked for.
     lints: Option<Box<Lints>>,
@@ -274,6 +276,7 @@ impl Machine {
             landed: Landed::default(),
             paths: Paths::default(),
             patience: Patience::default(),
+            only_polls: false,
             races: Detector::default(),
             lints: None,
             assumed: None,
@@ -306,7 +309,7 @@ impl Machine {
         self.unique_ids = 0;
         (self.steps, self.paused) = (0, false);
         self.landed.clear();
-        self.patience = Patience::default();
+        (self.patience, self.only_polls) = (Patience::default(), false);
         self.assumed = None;
         self.kernels.clear();
         self.ordinals = relaxed::bits_of_ordinals(n);

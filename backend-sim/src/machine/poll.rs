@@ -7,7 +7,7 @@
 //! **Not every call that is made again is a loop.** A host may fetch a word twice, or count its polls. So it is tried: a host polls up to [`MOST`] times
 //! in vain before anything else happens. If it goes on after some, it is given so much [`Patience`]: these polls
 //! are steps like others from then on, and the search starts again. If not, it is left alone until something changes. If only such hosts
-//! are left, the run is bounded, and no deadlock.
+//! are left, they poll on, up to [`ALONE`] times. If none goes on, the run is bounded, and no deadlock.
 //!
 //! **Plain reads** are polls where their races are no findings, also because they are marked: then a loop around them may end. Elsewhere such a loop is a race,
 //! or has no end. A read of several elements in pieces is no poll.
@@ -22,6 +22,9 @@ use crate::request::Call;
 
 /// So often a host is let to poll in vain, to see whether it goes on.
 const MOST: u32 = 32;
+
+/// So often, where nothing else can happen.
+const ALONE: u32 = 1000;
 
 /// What a host has called and read since it last did anything that others can see.
 #[derive(Debug, Default)]
@@ -120,8 +123,8 @@ impl Polls {
     }
 
     /// Whether it has polled in vain as often as it may.
-    fn has_polled_enough(&self) -> bool {
-        self.times >= MOST && self.again().is_some_and(|(_, in_vain)| in_vain)
+    fn has_polled_enough(&self, most: u32) -> bool {
+        self.times >= most && self.again().is_some_and(|(_, in_vain)| in_vain)
     }
 }
 
@@ -304,18 +307,24 @@ impl Machine {
         let Agent { pe, polls, .. } = &self.agents[host];
         match polls.again() {
             None => polls.tried,
-            Some((poll, in_vain)) => in_vain && (self.patience.of(*pe, poll)..MOST).contains(&polls.times),
+            Some((poll, in_vain)) => in_vain && (self.patience.of(*pe, poll)..self.most_polls()).contains(&polls.times),
         }
     }
 
-    /// Whether a choice is a poll that was taken in vain so often that it is not taken again.
-    pub(crate) fn is_polled_enough(&self, index: usize) -> bool {
-        self.poll_again(index).is_some_and(|(agent, ..)| agent.polls.has_polled_enough())
+    /// How often a host is let to poll in vain.
+    fn most_polls(&self) -> u32 {
+        if self.only_polls { ALONE } else { MOST }
     }
 
-    /// Whether nothing can be chosen but polls that are not taken again.
-    pub(crate) fn is_bounded(&self) -> bool {
-        self.flight.units.is_empty() && (0..self.ready.len()).all(|index| self.is_polled_enough(index))
+    /// Whether nothing can be chosen but polls that are not taken again. Before it says so, the hosts are let to poll more often.
+    pub(crate) fn is_bounded(&mut self) -> bool {
+        let is_left = |machine: &Machine, most| {
+            let has_enough =
+                |index| machine.poll_again(index).is_some_and(|(agent, ..)| agent.polls.has_polled_enough(most));
+            machine.flight.units.is_empty() && (0..machine.ready.len()).all(has_enough)
+        };
+        self.only_polls |= is_left(self, MOST);
+        self.only_polls && is_left(self, ALONE)
     }
 
     /// How often polls in vain are taken in the run that begins.
@@ -330,7 +339,7 @@ impl Machine {
 
     /// What a host waits for that has polled enough, in words.
     pub(super) fn polls_report(&self, agent: &Agent) -> Option<String> {
-        let polls = Some(&agent.polls).filter(|polls| polls.has_polled_enough())?;
+        let polls = Some(&agent.polls).filter(|polls| polls.has_polled_enough(MOST))?;
         let mut words: Vec<String> =
             polls.round.iter().map(|Read { found: (pe, span, _), .. }| format!("{span} on PE {}", pe.0)).collect();
         words.dedup();

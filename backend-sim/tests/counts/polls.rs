@@ -193,16 +193,33 @@ fn a_loop_that_gives_up_is_seen_to_its_end() {
     assert_eq!((without.schedules, without.complete, without.polls), (1, true, false));
     let with = proof(2, patient(true));
     assert_eq!((with.schedules, with.complete, with.polls), (6, true, false));
+}
+
+#[test]
+fn a_loop_that_counts_is_seen_to_its_end_if_nothing_else_can_happen() {
+    let counts = |most| {
+        with_words(1, move |pe, x| {
+            let mut times = 0;
+            while pe.my_pe() == 0 && times < most && fetched(pe, x)? == 0 {
+                times += 1;
+            }
+            pe.host().barrier_all()
+        })
+    };
+    let explored = proof(2, counts(900));
+    assert_eq!((explored.schedules, explored.complete, explored.polls), (1, true, false));
     // more than a search is ready to look at
-    let endless = with_words(1, |pe, x| {
-        let mut times = 0;
-        while pe.my_pe() == 0 && times < 1000 && fetched(pe, x)? == 0 {
-            times += 1;
-        }
-        Ok(())
-    });
-    let explored = proof(2, endless);
+    let explored = proof(2, counts(5000));
     assert_eq!((explored.polls_bounded, explored.complete), (1, false));
+    // the same where somebody else reads plainly meanwhile, and where both count
+    let both = with_words(1, |pe, x| {
+        for _ in 0..200 {
+            pe.read_one(x)?;
+        }
+        pe.host().barrier_all()
+    });
+    let noted = search(Config { races: Races::Note, ..Config::pes(2) }, both);
+    assert_eq!((noted.schedules, noted.complete, noted.polls), (1, true, false));
 }
 
 #[test]
