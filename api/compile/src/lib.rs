@@ -25,8 +25,10 @@ pub use ptx::{Cached, Ptx};
 pub use search::Origin;
 
 /// The headers that every text can include, without an include folder.
-pub(crate) const HEADERS: [(&str, &str); 2] =
-    [("nvshmem.h", include_str!("../include/nvshmem.h")), ("nvshmemx.h", include_str!("../include/nvshmemx.h"))];
+pub(crate) const HEADERS: [(&str, &str); 3] =
+    [MARKS, ("nvshmem.h", include_str!("../include/nvshmem.h")), ("nvshmemx.h", include_str!("../include/nvshmemx.h"))];
+/// Marks of races that a kernel means, whoever's NVSHMEM it is compiled with.
+pub(crate) const MARKS: (&str, &str) = ("onesided.h", include_str!("../include/onesided.h"));
 
 /// Compiles CUDA C++ to PTX, or takes the PTX from the cache.
 ///

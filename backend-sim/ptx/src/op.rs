@@ -289,6 +289,10 @@ pub(crate) enum Op {
         a: Reg,
         b: Reg,
     },
+    /// What the thread does from here on is marked as free to race, for the reason of this number; or as before the last mark.
+    Mark {
+        reason: Option<u16>,
+    },
     Sleep,
 }
 
@@ -526,6 +530,8 @@ pub(crate) struct Code {
     pub(crate) polls: BTreeMap<u32, Until<Reg>>,
     /// Tests of mbarriers in loops that do nothing else.
     pub(crate) awaits: BTreeSet<u32>,
+    /// Why accesses are marked as free to race.
+    pub(crate) reasons: Vec<String>,
     /// Bytes of local memory of a frame.
     pub(crate) local: u32,
     /// Bytes of parameters, result and slots of a frame.

@@ -86,6 +86,11 @@ pub(crate) enum Statement<'a> {
         line: u32,
     },
     Instruction(Instruction<'a>),
+    /// From here on, accesses of the thread are marked as free to race, for this reason; without one, as before the last mark.
+    Mark {
+        reason: Option<&'a str>,
+        line: u32,
+    },
 }
 
 #[derive(Debug)]

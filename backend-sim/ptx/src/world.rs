@@ -266,6 +266,12 @@ pub trait World {
         let _ = (thread, scope, sequential, place);
     }
 
+    /// What a thread does from now on is marked as free to race, for a reason that the program gives; without a reason, as it was before the
+    /// last mark. `thread` is the number of the thread in its block.
+    fn marks(&mut self, thread: u32, reason: Option<&str>, place: Place) {
+        let _ = (thread, reason, place);
+    }
+
     /// A number that says when something happens, in the world's own way: see [`World::looks_again`]. It is asked when a turn begins.
     fn now(&self) -> u64 {
         0

@@ -55,7 +55,9 @@ impl Detector {
     /// A bulk copy begins, if that is what it is.
     pub(crate) fn is_made_by(&mut self, copy: AgentId, maker: AgentId) {
         if self.on && self.agents[copy].made_by.is_some() {
-            self.agents[copy].made_by = Some((maker, self.agents[maker].last));
+            let View { last, mark, .. } = self.agents[maker];
+            self.agents[copy].made_by = Some((maker, last));
+            self.agents[copy].mark = mark;
         }
     }
 

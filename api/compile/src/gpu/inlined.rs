@@ -33,7 +33,8 @@ pub fn inlined(
     let compiler = Compiler::find(options, kept)?;
     let files = includes::closure(source, source_options);
     let key = files.as_ref().map(|files| {
-        let mut sum = Sum::new("inlined 5");
+        let mut sum = Sum::new("inlined 6");
+        HEADERS.iter().for_each(|(name, text)| _ = sum.add(name).add(text));
         sum.add(&options.architecture).add(stamp(installation));
         sum.add(linker.place.stamp()).add(compiler.place.stamp());
         sum.add_compilation(source, source_options, files);

@@ -11,6 +11,7 @@ use std::sync::Mutex;
 use super::definitions::{ASSERTED, text};
 use super::headers::Installation;
 use super::{External, LinkError, LinkOptions};
+use crate::MARKS;
 use crate::cache::{Store, Sum};
 use crate::error::CompileError;
 use crate::nvrtc::{Form, Job, Nvrtc};
@@ -88,7 +89,7 @@ const INTEGERS: (&str, &str) = (
 const LIBRARY: (&str, &str) = ("onesided_library.h", "extern \"C\" __device__ void nvshmem_global_exit(int status);\n");
 
 /// The headers of ours that stand before NVSHMEM's.
-pub(super) const HEADERS: [(&str, &str); 3] = [INTEGERS, SHIM, LIBRARY];
+pub(super) const HEADERS: [(&str, &str); 4] = [INTEGERS, SHIM, LIBRARY, MARKS];
 
 /// How NVSHMEM's own headers are compiled, plainly or with the shim.
 pub(super) fn arguments(with_shim: bool, architecture: &str, folders: &[PathBuf]) -> Vec<String> {

@@ -404,6 +404,11 @@ impl Block {
                         lanes.each(|lane| threads[lane].spin.met());
                         break Ok(Next::End(End::Cluster { waits, releases, place: place!() }));
                     }
+                    Op::Mark { reason } => {
+                        let reason = reason.map(|reason| &code.reasons[usize::from(reason)][..]);
+                        self.tell(world);
+                        lanes.each(|lane| world.marks((first + lane) as u32, reason, place!()));
+                    }
                     Op::Sleep => {
                         stand!(pc + 1);
                         break Ok(Next::End(End::Sleep));

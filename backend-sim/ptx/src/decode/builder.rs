@@ -90,6 +90,7 @@ pub(super) fn function<'a>(
             tables: Vec::new(),
             polls: BTreeMap::new(),
             awaits: BTreeSet::new(),
+            reasons: Vec::new(),
             local: 0,
             slots: 0,
             parameters: Vec::new(),
@@ -173,7 +174,24 @@ impl<'a> Builder<'_, 'a> {
                 self.scopes[self.scope].targets.insert(name, (labels.clone(), *line));
             }
             Statement::Instruction(instruction) => self.guarded(instruction)?,
+            Statement::Mark { reason, line } => self.mark(*reason, *line)?,
         }
+        Ok(())
+    }
+
+    fn mark(&mut self, reason: Option<&str>, line: u32) -> Result<(), Error> {
+        self.line = line;
+        let number = reason.map(|reason| {
+            let all = &mut self.code.reasons;
+            let known = all.iter().position(|known| known == reason);
+            known.unwrap_or_else(|| {
+                all.push(reason.to_string());
+                all.len() - 1
+            })
+        });
+        let number = number.map(u16::try_from).transpose();
+        let reason = number.map_err(|_| self.error("more than 65,536 reasons for races in a function"))?;
+        self.emit(Op::Mark { reason });
         Ok(())
     }
 

@@ -79,7 +79,7 @@ fn directive<'a>(
             return Ok(());
         }
         ".reg" => return registers(cursor, line, into),
-        ".pragma" => return cursor.skip_statement(),
+        ".pragma" => return pragma(cursor, line, into),
         ".local" => VariableSpace::Local,
         ".shared" => VariableSpace::Shared,
         ".param" => VariableSpace::Param,
@@ -91,6 +91,27 @@ fn directive<'a>(
             return cursor.expect(';');
         }
     }
+}
+
+/// `.pragma "text", …;`. All but marks are for other programs.
+fn pragma<'a>(cursor: &mut Cursor<'_, 'a>, line: u32, into: &mut Vec<Statement<'a>>) -> Result<(), Error> {
+    while let Some(token) = cursor.next() {
+        match token {
+            Token::Mark(';') => return Ok(()),
+            Token::Text(text) => {
+                let Some(ours) = text.strip_prefix("onesided.") else { continue };
+                let reason = match ours.strip_prefix("intended_race:").map(str::trim) {
+                    Some("") => return Err(Error::new(line, "an intended race needs a reason")),
+                    Some(reason) => Some(reason),
+                    None if ours == "intended_race.end" => None,
+                    None => return Err(Error::new(line, format!("the pragma {text:?} is not known here"))),
+                };
+                into.push(Statement::Mark { reason, line });
+            }
+            _ => {}
+        }
+    }
+    Err(cursor.truncated())
 }
 
 /// `.loc file line column`, perhaps with `, function_name label+offset, inlined_at file line column`.

@@ -180,15 +180,13 @@ impl Machine {
 
     /// A call that may take time begins, as work of its thread.
     fn begin_call(&mut self, id: BlockId, call: Call, what: Task, at: At) {
-        let Running { agent: block, .. } = &self.kernels.blocks[id];
-        let block = *block;
         let first = call.threads[0];
         let agent = self.agent_of_thread(id, first);
         self.races.thread_acts(agent);
         if call.threads.len() > 1 && what.is_collective() {
             self.threads_synchronize(id, &Sync::Meet { from: call.threads.clone(), into: vec![first] });
         }
-        let (past, mark) = (self.past_of_threads(id, &call.threads), self.races.mark(block));
+        let (past, mark) = (self.past_of_threads(id, &call.threads), self.races.mark(agent));
         // a fence or a quiet in a loop that polls ends nothing that the loop waits for
         let orders = matches!(&what, Task::Op { op, .. } if matches!(op.effect(), Effect::Order(_)));
         let reads = orders.then(Vec::new);

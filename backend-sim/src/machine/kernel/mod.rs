@@ -35,6 +35,7 @@ mod ends_loop;
 mod events;
 mod grid;
 mod launch;
+mod mark;
 mod order;
 mod report;
 mod store;
@@ -85,6 +86,8 @@ pub(super) struct Kernels {
     ending: Option<Ending>,
     /// The test of an mbarrier that is made next ends a loop, and it does not matter when.
     sees_steady_phase: bool,
+    /// Whether a thread has come to a mark in this run.
+    pub(super) has_marks: bool,
     /// Threads that poll by calls.
     polling: Vec<AgentId>,
     /// Addresses of modules' variables on a PE, and of the words by which grids synchronize.
@@ -134,6 +137,7 @@ struct Running {
     is_idle: bool,
     watches: Watches,
     regions: Regions,
+    marks: mark::Marks,
 }
 
 impl Running {
@@ -157,6 +161,7 @@ impl Kernels {
         self.progress.clear();
         self.ending = None;
         self.sees_steady_phase = false;
+        self.has_marks = false;
         self.polling.clear();
         self.globals.clear();
         self.workspaces.clear();
@@ -223,6 +228,7 @@ impl Machine {
             answered: Vec::new(),
             threads,
             makers: BTreeMap::new(),
+            marks: mark::Marks::default(),
             heard,
             pasts: BTreeMap::new(),
             arrived: BTreeMap::new(),

@@ -64,6 +64,7 @@ impl<'m> KernelWorld<'m> {
             machine.touch_memory(pe, span, touch);
         }
         if !access.order.is_strong() {
+            machine.depend_on_polled(self.block, access.thread as usize, &Object::memory(pe, span));
             machine.plain_access(self.block, self.copying.unwrap_or(access.thread as usize), (pe, span), how, asked);
             if access.order == Order::ReadOnly {
                 machine.reads_only(self.block, access.thread as usize, (pe, span));
@@ -73,6 +74,26 @@ impl<'m> KernelWorld<'m> {
         machine.agents[self.agent].at = Some(asked.1);
         let by = self.copying.unwrap_or(access.thread as usize);
         machine.strong_access(self.block, (access, by), (pe, span), (how == How::Write, ending), asked);
+    }
+
+    /// The agent of a thread; of the block, if the thread has not acted.
+    fn agent_of(&self, thread: u32) -> AgentId {
+        self.machine.kernels.blocks[self.block].threads[thread as usize].unwrap_or(self.agent)
+    }
+
+    /// Whether races of a thread's plain accesses are no findings.
+    fn may_race(&self, thread: u32) -> bool {
+        let machine = &*self.machine;
+        machine.may_race(self.agent) || machine.kernels.has_marks && machine.may_race(self.agent_of(thread))
+    }
+
+    /// The same of any thread that takes part in an access.
+    fn any_may_race(&self, access: &Access, lanes: u32) -> bool {
+        let first = access.thread - lanes.trailing_zeros();
+        match self.machine.kernels.has_marks {
+            true => each_lane(lanes).any(|lane| self.may_race(first + lane as u32)),
+            false => self.may_race(access.thread),
+        }
     }
 
     /// Whether it is an access by which the grid synchronizes.
@@ -100,7 +121,7 @@ impl World for KernelWorld<'_> {
     /// A plain access is a step only where its races are no findings, as its outcome is to be seen then, and where it comes after what a
     /// fence orders.
     fn stops(&mut self, access: &Access) -> bool {
-        let plain = || self.machine.may_race(self.agent) && access.kind != AccessKind::Inspect;
+        let plain = || self.may_race(access.thread) && access.kind != AccessKind::Inspect;
         self.machine.mode.needs.relaxed
             && (access.order.is_strong() || plain() || self.writes_behind_fence(access))
             && !self.synchronizes_grid(access)
@@ -127,7 +148,7 @@ impl World for KernelWorld<'_> {
     fn store(&mut self, access: &Access, value: u64) -> Result<bool, Refusal> {
         let (pe, span) = self.resolve(access)?;
         self.record(access, (pe, span), (None, Some(masked(value, span))));
-        if self.machine.stores_fly(access, self.agent, pe) {
+        if self.machine.stores_fly(access, self.agent_of(access.thread), pe) {
             self.observe(access, (pe, span), How::Write, None); // the memory changes later
             let asked = (name_of(access), self.code.at(access.place));
             let thread = self.machine.agent_of_thread(self.block, access.thread as usize);
@@ -210,6 +231,10 @@ impl World for KernelWorld<'_> {
         self.machine.kernel_fence(self.block, thread as usize, scope, at);
     }
 
+    fn marks(&mut self, thread: u32, reason: Option<&str>, place: Place) {
+        self.machine.thread_marks(self.block, thread as usize, reason, place);
+    }
+
     fn goes_on(&mut self) -> bool {
         self.machine.deadline.over().is_none()
     }
@@ -273,7 +298,7 @@ impl KernelWorld<'_> {
     /// each is a step, or one of them is wrong, they come one by one.
     #[inline(always)]
     fn together(&self, access: &Access, lanes: u32, addresses: &[u64; 32]) -> Option<(PeId, Span)> {
-        if self.machine.in_chosen_step || self.machine.mode.needs.relaxed && self.machine.may_race(self.agent) {
+        if self.machine.in_chosen_step || self.machine.mode.needs.relaxed && self.any_may_race(access, lanes) {
             return None;
         }
         let (pe, Span { alloc, .. }) = address::place(access.address, 0)?;

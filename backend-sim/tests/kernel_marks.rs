@@ -1,0 +1,157 @@
+//! Marks in kernels (`onesided.h`): the accesses between a mark and the end of its braces are free to race, and no others.
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+
+use onesided::{ErrorKind, Grid, Pe, Result, Source, args};
+use onesided_sim::{Config, Explore, Explored, Races, Run, Sim, Simulation, example};
+
+const MARKS: &str = include_str!("../ptx/kernels/marks.ptx");
+
+/// What the kernel leaves in `seen`.
+fn launch(pe: &Pe<Sim>, name: &str) -> Result<i32> {
+    let (data, signal, seen) = (pe.alloc_zeroed::<i32>(4)?, pe.alloc_zeroed::<u64>(1)?, pe.alloc_zeroed::<i32>(1)?);
+    let stream = pe.stream()?;
+    let module = pe.module(&Source::ptx("marks.ptx", MARKS))?;
+    let kernel = module.kernel(name)?;
+    // SAFETY: every kernel of the file takes these three, and stays inside them.
+    unsafe { pe.on(&stream).launch(&kernel, &Grid::new(1, 2), args![&data, &signal, &seen])? };
+    pe.on(&stream).barrier_all()?;
+    pe.synchronize(&stream)?;
+    let result = pe.read_one(&seen)?;
+    pe.free(seen)?;
+    pe.free(signal)?;
+    pe.free(data)?;
+    Ok(result)
+}
+
+/// The outcomes, the races that were found, and those that are meant: each mark with its reason and line.
+struct Seen {
+    outcomes: BTreeSet<String>,
+    races: BTreeSet<String>,
+    marks: BTreeSet<String>,
+    explored: Explored,
+}
+
+fn explore(config: Config, how: Explore, program: impl Fn(&Pe<Sim>) -> Result<i32>) -> Seen {
+    let (mut outcomes, mut races, mut marks) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+    let visit = |run: &Run<i32>| {
+        outcomes.insert(match run.verdict.is_ok() {
+            true => format!("{:?}", run.results.iter().flatten().collect::<Vec<_>>()),
+            false => run.verdict.kind.outcome(),
+        });
+        races.extend(run.verdict.races.iter().map(|race| format!("{} {}", race.first.at, race.second.at)));
+        let raced = run.verdict.intended.iter().filter(|mark| mark.races > 0);
+        marks.extend(raced.map(|mark| format!("{} ({})", mark.reason, mark.at)));
+        ControlFlow::Continue(())
+    };
+    let explored = Simulation::new(config).unwrap().explore(how, program, visit).unwrap();
+    Seen { outcomes, races, marks, explored }
+}
+
+const ALL: Explore = Explore::All { limit: 100_000 };
+
+fn proof(name: &'static str) -> Seen {
+    let seen = explore(Config::pes(2), ALL, |pe| launch(pe, name));
+    assert!(seen.explored.complete && seen.explored.redundant == 0, "{name}: {:?}", seen.explored);
+    seen
+}
+
+fn strings(all: &[&str]) -> BTreeSet<String> {
+    all.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn marked_accesses_are_no_findings_and_have_every_outcome() {
+    let Seen { outcomes, races, marks, .. } = proof("looks");
+    assert_eq!(outcomes, strings(&["[0, 0]", "[0, 1]", "[1, 0]", "[1, 1]"]));
+    assert_eq!(races, strings(&[]));
+    // each names its line in the kernel
+    assert_eq!(marks, strings(&["a hint (marks.cu:20)", "a look (marks.cu:23)"]));
+
+    // the same as under a mark of the launch, and as where no race is a finding
+    let of_the_launch = |pe: &Pe<Sim>| pe.intended_race("any value", |pe| launch(pe, "looks_unmarked"));
+    let note = Config { races: Races::Note, ..Config::pes(2) };
+    let noted = explore(note, ALL, |pe| launch(pe, "looks_unmarked"));
+    for other in [explore(Config::pes(2), ALL, of_the_launch), noted] {
+        assert!(other.explored.complete);
+        assert_eq!(other.outcomes, outcomes);
+    }
+    let random = explore(Config::pes(2), Explore::random(1_000, 1), |pe| launch(pe, "looks"));
+    assert_eq!(random.outcomes, outcomes);
+    assert_eq!(proof("looks_unmarked").outcomes, strings(&["race"]));
+}
+
+#[test]
+fn a_mark_ends_with_its_braces_however_they_are_left() {
+    let Seen { outcomes, races, marks, .. } = proof("leaves");
+    assert_eq!(outcomes, strings(&["race"]));
+    assert_eq!(races, strings(&["marks.cu:46 marks.cu:45"]));
+    assert_eq!(marks, strings(&["a hint (marks.cu:39)"]));
+}
+
+#[test]
+fn a_mark_covers_functions_calls_and_what_follows_an_inner_mark() {
+    let Seen { outcomes, races, marks, .. } = proof("nested");
+    assert_eq!(races, strings(&[]));
+    assert!(outcomes.contains("[0, 0]") && outcomes.contains("[0, 3]") && !outcomes.contains("race"), "{outcomes:?}");
+    assert_eq!(
+        marks.iter().map(|mark| mark.split(' ').next().unwrap()).collect::<BTreeSet<_>>(),
+        BTreeSet::from(["inside", "outside"])
+    );
+}
+
+#[test]
+fn a_loop_under_a_mark_polls() {
+    let marked = proof("payload");
+    assert_eq!((marked.outcomes, marked.races), (strings(&["[3, 3]"]), strings(&[])));
+    assert_eq!(marked.marks.len(), 2);
+    // a poll in vain is repeated behind a change only: as under a mark of the launch, and where no race is a finding
+    let of_the_launch = |pe: &Pe<Sim>| pe.intended_race("any value", |pe| launch(pe, "payload_unmarked"));
+    let note = Config { races: Races::Note, ..Config::pes(2) };
+    let noted = explore(note, ALL, |pe| launch(pe, "payload_unmarked"));
+    for other in [explore(Config::pes(2), ALL, of_the_launch), noted] {
+        assert!(other.explored.complete && other.explored.redundant == 0, "{:?}", other.explored);
+        assert_eq!(other.explored.schedules, marked.explored.schedules);
+    }
+    // what lies beside the payload has not come with it
+    let Seen { outcomes, races, .. } = proof("payload_and_more");
+    assert_eq!(outcomes, strings(&["race"]));
+    assert_eq!(races, strings(&["marks.cu:94 marks.cu:103"]));
+}
+
+#[test]
+fn a_mark_is_of_the_thread_that_comes_to_it() {
+    let Seen { outcomes, races, marks, .. } = proof("one_of_two");
+    assert_eq!((outcomes, races), (strings(&["[0, 0]", "[0, 1]", "[1, 0]", "[1, 1]"]), strings(&[])));
+    assert!(!marks.is_empty());
+}
+
+#[test]
+fn a_mark_needs_a_reason_and_a_known_name() {
+    let text = |pragma: &str| {
+        format!(
+            ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k()\n{{\n.pragma \"{pragma}\";\nret;\n}}\n"
+        )
+    };
+    let load = |pragma: &'static str| {
+        let refused = std::cell::RefCell::new(String::new());
+        example(1, |pe| {
+            if let Err(why) = pe.module(&Source::ptx("k.ptx", &text(pragma))) {
+                assert_eq!(why.kind(), ErrorKind::InvalidArgument);
+                *refused.borrow_mut() = why.to_string();
+            }
+            Ok(())
+        });
+        refused.into_inner()
+    };
+    assert_eq!(load("nounroll"), "");
+    assert_eq!(load("onesided.intended_race: a hint"), "");
+    for (pragma, why) in [
+        ("onesided.intended_race: ", "an intended race needs a reason"),
+        ("onesided.intended_rice: a hint", "the pragma \"onesided.intended_rice: a hint\" is not known here"),
+    ] {
+        let said = load(pragma);
+        assert!(said.contains(why) && said.contains("line 6"), "{said}");
+    }
+}
