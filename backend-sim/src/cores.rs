@@ -12,7 +12,7 @@ use crate::explore::Attempted;
 use crate::pe::{Sim, SimProcess};
 use crate::robust::{self, Robustness};
 use crate::search::{Explore, Explored};
-use crate::simulation::{Run, Simulation, launched, with_pe};
+use crate::simulation::{Run, Simulation, Visitor, launched, with_pe};
 
 /// A simulation that uses several cores: [`Simulation::on_cores`].
 ///
@@ -65,10 +65,18 @@ impl Cores<'_> {
         &mut self,
         how: Explore,
         program: impl Fn(&Pe<Sim>) -> Result<T> + Sync,
-        visit: impl FnMut(&Run<T>) -> ControlFlow<()>,
+        mut visit: impl FnMut(&Run<T>) -> ControlFlow<()>,
     ) -> Result<Explored> {
-        let program = with_pe(program);
-        let run: &(dyn Fn(&SimProcess) -> Result<T> + Sync) = &program;
+        self.explore_process(how, &with_pe(program), &mut visit)
+    }
+
+    #[track_caller]
+    fn explore_process<T: Send>(
+        &mut self,
+        how: Explore,
+        run: &(dyn Fn(&SimProcess) -> Result<T> + Sync),
+        visit: Visitor<'_, T>,
+    ) -> Result<Explored> {
         let (helpers, config, pulse) = (self.helpers, self.simulation.config().clone(), self.simulation.pulse());
         let explored = self.simulation.visit(how, &launched(run), visit, |simulation, setup, body| {
             let make = || {

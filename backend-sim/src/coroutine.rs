@@ -23,7 +23,7 @@ use crate::machine::{AgentId, Machine, PeId, Progress};
 use crate::request::{Call, Reply};
 
 /// A host returns its program's result, or what it panicked with.
-type HostCoroutine<T> = Coroutine<(), (), std::thread::Result<T>, PeStack>;
+type HostCoroutine = Coroutine<(), (), std::thread::Result<Result<()>>, PeStack>;
 
 /// How a host is ended that has not returned when a run is over: when another PE failed, say, or in a deadlock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -359,23 +359,23 @@ impl std::fmt::Debug for Channel {
 }
 
 /// How a host's turn ended.
-pub(crate) enum Turn<T> {
+pub(crate) enum Turn {
     /// In a call that cannot end yet, or after too long a turn.
     Suspended,
     /// With its result.
-    Returned(T),
+    Returned(Result<()>),
     /// With a panic.
     Panicked(Box<dyn Any + Send>),
 }
 
 /// The hosts of one run.
-pub(crate) struct Hosts<'s, T> {
-    coroutines: Vec<Option<HostCoroutine<T>>>,
+pub(crate) struct Hosts<'s> {
+    coroutines: Vec<Option<HostCoroutine>>,
     link: &'s Rc<Link>,
     stacks: &'s mut Stacks,
 }
 
-impl<T> Hosts<'_, T> {
+impl Hosts<'_> {
     /// Runs `n` hosts of `body`, and `f` as their scheduler. Hosts that have not returned when `f` does are ended.
     ///
     /// Fails where there is no memory for their stacks.
@@ -385,9 +385,9 @@ impl<T> Hosts<'_, T> {
         link: &Rc<Link>,
         stacks: &mut Stacks,
         how: Ending,
-        body: &'b (dyn Fn(Channel) -> T + 'b),
-        f: impl FnOnce(&mut Hosts<'_, T>) -> R,
-    ) -> Result<R, String> {
+        body: &'b (dyn Fn(Channel) -> Result<()> + 'b),
+        f: impl FnOnce(&mut Hosts<'_>) -> R,
+    ) -> std::result::Result<R, String> {
         let _alone = Alone::enter(link);
         let run = link.run.get() + 1;
         link.run.set(run);
@@ -415,7 +415,7 @@ impl<T> Hosts<'_, T> {
 
     /// Lets a host run until its next call that cannot end yet, or to its end.
     #[inline]
-    pub(crate) fn resume(&mut self, pe: u32) -> Turn<T> {
+    pub(crate) fn resume(&mut self, pe: u32) -> Turn {
         let coroutine = self.coroutines[pe as usize].as_mut().expect("the host has not been closed");
         self.link.running.set(pe);
         self.link.pulse.pe.store(pe, Ordering::Relaxed);
@@ -431,7 +431,7 @@ impl<T> Hosts<'_, T> {
 
     /// Ends a host that has begun and not returned: resumes it in its pending call, which unwinds its stack or returns an
     /// error. True if it has returned then.
-    fn end(&self, pe: u32, coroutine: &mut HostCoroutine<T>) -> bool {
+    fn end(&self, pe: u32, coroutine: &mut HostCoroutine) -> bool {
         self.link.refused.set(0);
         self.link.ending.set(pe);
         let result = coroutine.resume(());
@@ -441,7 +441,7 @@ impl<T> Hosts<'_, T> {
     }
 }
 
-impl<T> Drop for Hosts<'_, T> {
+impl Drop for Hosts<'_> {
     /// Ends all hosts that have not returned, and gives their stacks back. A host that cannot be ended keeps its stack for
     /// ever: one that goes on calling, or all of them where this thread is panicking already.
     fn drop(&mut self) {

@@ -1,6 +1,7 @@
 //! One program, one schedule, from start to verdict.
 
 use std::any::Any;
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -17,15 +18,42 @@ use crate::pe::SimProcess;
 use crate::trace::Event;
 use crate::verdict::{After, Standing, Unseen, Verdict, VerdictKind};
 
-/// A program, as every PE's process runs it.
-pub(crate) struct Program<'a, T> {
+/// A program, as every PE's process runs it. What runs it need not know what it returns ([`Program::collect`]): so all of that is compiled once, and
+/// not for each program.
+pub(crate) struct Program<'a, T = ()> {
     pub(crate) run: &'a dyn Fn(&SimProcess) -> Result<T>,
     /// The place at which every process becomes a PE before it begins; `None` if the program does that itself.
     pub(crate) starts: Option<At>,
 }
 
+impl<T> Program<'_, T> {
+    /// Lets `execute` run it on so many PEs, and adds what those have returned that it says have returned.
+    pub(crate) fn collect(
+        &self,
+        n: usize,
+        execute: &mut dyn FnMut(&Program<'_>) -> Result<Executed>,
+    ) -> Result<Executed<T>> {
+        let values = RefCell::new(Vec::with_capacity(n));
+        values.borrow_mut().resize_with(n, || None);
+        let run = |process: &SimProcess| {
+            let value = (self.run)(process)?;
+            values.borrow_mut()[process.rank()] = Some(value);
+            Ok(())
+        };
+        let executed = execute(&Program { run: &run, starts: self.starts })?;
+        // a host that the end of the run has ended may have returned something afterwards
+        let values = values
+            .into_inner()
+            .into_iter()
+            .zip(executed.results)
+            .map(|(value, in_time)| value.filter(|_| in_time.is_some()));
+        let Executed { verdict, steps, picked, class, trace, unseen, .. } = executed;
+        Ok(Executed { verdict, results: values.collect(), steps, picked, class, trace, unseen })
+    }
+}
+
 /// What one run left behind.
-pub(crate) struct Executed<T> {
+pub(crate) struct Executed<T = ()> {
     pub(crate) verdict: Verdict,
     pub(crate) results: Vec<Option<T>>,
     pub(crate) steps: u64,
@@ -76,17 +104,16 @@ impl Engine {
     /// Runs `program` on every PE, with `chooser` picking.
     ///
     /// # Errors
-    /// Only when there is no memory for the PEs' stacks; everything else is a verdict.
-    #[track_caller]
-    pub(crate) fn execute<T, C: Chooser>(
+    /// Only when there is no memory for the PEs' stacks, at `at`; everything else is a verdict.
+    pub(crate) fn execute<C: Chooser>(
         &mut self,
         chooser: &mut C,
         max_steps: u64,
         tracing: bool,
-        program: &Program<'_, T>,
-    ) -> Result<Executed<T>> {
+        program: &Program<'_>,
+        at: At,
+    ) -> Result<Executed> {
         let n = self.config.pes;
-        let at = At::caller();
         let config = Rc::clone(&self.config);
         let body = move |channel: Channel| (program.run)(&SimProcess::new(channel, Rc::clone(&config)));
         let link = &self.link;
@@ -95,13 +122,11 @@ impl Engine {
             Mode { needs: C::NEEDS, tracing, races, lints: tracing || self.config.strict, initialized: program.starts };
         link.machine.borrow_mut().reset(mode);
         chooser.prepare(&mut link.machine.borrow_mut());
-        let mut results = Vec::with_capacity(n);
-        results.resize_with(n, || None);
+        let mut results = vec![None; n];
         let watch = Watch::over(link);
         let (meaning, strict) = (self.config.races, self.config.strict);
-        let drive = |hosts: &mut Hosts<'_, Result<T>>| {
-            drive(link, hosts, &watch, chooser, max_steps, &mut results, (meaning, strict))
-        };
+        let drive =
+            |hosts: &mut Hosts<'_>| drive(link, hosts, &watch, chooser, max_steps, &mut results, (meaning, strict));
         let (mut verdict, unseen) = Hosts::with(n, link, &mut self.stacks, self.config.ending, &body, drive)
             .map_err(|why| Error::new(ErrorKind::OutOfMemory, "simulation", why, at))?;
         let mut machine = link.machine.borrow_mut();
@@ -116,13 +141,13 @@ impl Engine {
 
 /// Takes steps until nothing can happen any more, or something is found. In an exhaustive search, the others go on behind a finding that
 /// leaves them as they are, so that the search learns what they would have done.
-fn drive<T, C: Chooser>(
+fn drive<C: Chooser>(
     link: &Link,
-    hosts: &mut Hosts<'_, Result<T>>,
+    hosts: &mut Hosts<'_>,
     watch: &Watch,
     chooser: &mut C,
     max_steps: u64,
-    results: &mut [Option<T>],
+    results: &mut [Option<()>],
     (meaning, strict): (Races, bool),
 ) -> (Verdict, Option<Unseen>) {
     let mut first = None;
@@ -200,27 +225,20 @@ const ROUNDS: u64 = 20;
 /// Goes on after the schedule's end, to see more races, or the calls that a loop makes. These steps are not part of the schedule, so a
 /// search does not choose among them.
 #[cold]
-fn go_on<T, C: Chooser>(
-    link: &Link,
-    hosts: &mut Hosts<'_, Result<T>>,
-    watch: &Watch,
-    chooser: &mut C,
-    steps: u64,
-    n: usize,
-) {
-    let mut results: Vec<Option<T>> = std::iter::repeat_with(|| None).take(n).collect();
+fn go_on<C: Chooser>(link: &Link, hosts: &mut Hosts<'_>, watch: &Watch, chooser: &mut C, steps: u64, n: usize) {
+    let mut results = vec![None; n];
     let max_steps = link.machine.borrow().steps + steps;
     while take_turns(link, hosts, watch, chooser, max_steps, &mut results).after().is_of_others() {}
 }
 
 #[inline]
-fn take_turns<T, C: Chooser>(
+fn take_turns<C: Chooser>(
     link: &Link,
-    hosts: &mut Hosts<'_, Result<T>>,
+    hosts: &mut Hosts<'_>,
     watch: &Watch,
     chooser: &mut C,
     max_steps: u64,
-    results: &mut [Option<T>],
+    results: &mut [Option<()>],
 ) -> VerdictKind {
     let mut machine = link.machine.borrow_mut();
     machine.until = max_steps;
@@ -270,8 +288,8 @@ fn take_turns<T, C: Chooser>(
         let index = pe.0 as usize;
         match turn {
             Turn::Suspended => {}
-            Turn::Returned(Ok(value)) => {
-                results[index] = Some(value);
+            Turn::Returned(Ok(())) => {
+                results[index] = Some(());
                 machine.host_returned(pe);
             }
             Turn::Returned(Err(error)) => {

@@ -69,6 +69,9 @@ pub struct Simulation {
     pub(crate) outlook: Arc<Outlook>,
 }
 
+/// Who looks at the runs of a search, one after the other.
+pub(crate) type Visitor<'a, T> = &'a mut dyn FnMut(&Run<T>) -> ControlFlow<()>;
+
 /// One run of a program.
 #[derive(Debug)]
 pub struct Run<T> {
@@ -285,9 +288,9 @@ impl Simulation {
         &mut self,
         how: Explore,
         program: impl Fn(&Pe<Sim>) -> Result<T>,
-        visit: impl FnMut(&Run<T>) -> ControlFlow<()>,
+        mut visit: impl FnMut(&Run<T>) -> ControlFlow<()>,
     ) -> Result<Explored> {
-        self.explore_program(how, &launched(&with_pe(program)), visit)
+        self.explore_program(how, &launched(&with_pe(program)), &mut visit)
     }
 
     /// As [`Simulation::explore`], for a program that initializes itself.
@@ -317,9 +320,9 @@ impl Simulation {
         &mut self,
         how: Explore,
         program: impl Fn(&SimProcess) -> Result<T>,
-        visit: impl FnMut(&Run<T>) -> ControlFlow<()>,
+        mut visit: impl FnMut(&Run<T>) -> ControlFlow<()>,
     ) -> Result<Explored> {
-        self.explore_program(how, &process(&program), visit)
+        self.explore_program(how, &process(&program), &mut visit)
     }
 
     #[track_caller]
@@ -327,7 +330,7 @@ impl Simulation {
         &mut self,
         how: Explore,
         program: &Program<'_, T>,
-        visit: impl FnMut(&Run<T>) -> ControlFlow<()>,
+        visit: Visitor<'_, T>,
     ) -> Result<Explored> {
         self.visit(how, program, visit, |simulation, _, body| {
             body(&mut Crew::alone(&mut |job| simulation.job(job, program)))
@@ -391,6 +394,7 @@ impl Simulation {
         None
     }
 
+    /// Runs a schedule, for what the program returns.
     #[track_caller]
     pub(crate) fn execute<T>(
         &mut self,
@@ -398,36 +402,43 @@ impl Simulation {
         tracing: bool,
         program: &Program<'_, T>,
     ) -> Result<Executed<T>> {
+        let at = At::caller();
+        program.collect(self.config().pes, &mut |program| self.execute_all(choices, tracing, program, at))
+    }
+
+    fn execute_all(&mut self, choices: &Choices, tracing: bool, program: &Program<'_>, at: At) -> Result<Executed> {
         let given = self.config().max_steps;
         let max = given.unwrap_or(MAX_STEPS);
         Ok(match choices {
             Choices::InOrder if self.config().profile.is_adversary() => {
-                self.engine.execute(&mut Late::new(None), max, tracing, program)?
+                self.engine.execute(&mut Late::new(None), max, tracing, program, at)?
             }
             Choices::Seed(seed) if self.config().profile.is_adversary() => {
-                self.draw(Late::new(Some(*seed)), max, tracing, program)?
+                self.draw(Late::new(Some(*seed)), max, tracing, program, at)?
             }
-            Choices::InOrder => self.engine.execute(&mut InOrder, max, tracing, program)?,
-            Choices::Seed(seed) => self.draw(Random::new(*seed), max, tracing, program)?,
-            Choices::Pos { seed } => self.draw(Pos::new(*seed), max, tracing, program)?,
-            Choices::Pct { depth, steps, seed } => self.draw(Pct::new(*seed, *depth, *steps), max, tracing, program)?,
+            Choices::InOrder => self.engine.execute(&mut InOrder, max, tracing, program, at)?,
+            Choices::Seed(seed) => self.draw(Random::new(*seed), max, tracing, program, at)?,
+            Choices::Pos { seed } => self.draw(Pos::new(*seed), max, tracing, program, at)?,
+            Choices::Pct { depth, steps, seed } => {
+                self.draw(Pct::new(*seed, *depth, *steps), max, tracing, program, at)?
+            }
             Choices::Exceptions(exceptions) => {
                 let mut chooser = Exceptions::new(exceptions);
-                let executed = self.engine.execute(&mut chooser, max, tracing, program)?;
+                let executed = self.engine.execute(&mut chooser, max, tracing, program, at)?;
                 if !chooser.fits() {
                     let message = "the schedule was recorded from a different program: its exceptions do not fit: a step that they \
                                    name does not happen, or comes that late already";
-                    return Err(Error::invalid("replay", message, At::caller()));
+                    return Err(Error::invalid("replay", message, at));
                 }
                 executed
             }
             Choices::Picks(picks) => {
                 let mut replay = Replay::new(picks, self.config().races == Races::Find);
                 let max = given.unwrap_or(MAX_STEPS_OF_ALL); // picks come from an exhaustive search
-                let executed = self.engine.execute(&mut replay, max, tracing, program)?;
+                let executed = self.engine.execute(&mut replay, max, tracing, program, at)?;
                 if replay.diverged || !replay.is_used_up() {
                     let message = "the schedule was recorded from a different program: its choices do not fit";
-                    return Err(Error::invalid("replay", message, At::caller()));
+                    return Err(Error::invalid("replay", message, at));
                 }
                 executed
             }
@@ -435,18 +446,18 @@ impl Simulation {
     }
 
     /// Runs a random schedule, and classifies it if classes are counted.
-    #[track_caller]
-    fn draw<T, C: Chooser>(
+    fn draw<C: Chooser>(
         &mut self,
         mut chooser: C,
         max_steps: u64,
         tracing: bool,
-        program: &Program<'_, T>,
-    ) -> Result<Executed<T>> {
+        program: &Program<'_>,
+        at: At,
+    ) -> Result<Executed> {
         let Some(class) = &mut self.class else {
-            return self.engine.execute(&mut chooser, max_steps, tracing, program);
+            return self.engine.execute(&mut chooser, max_steps, tracing, program, at);
         };
-        let executed = self.engine.execute(&mut Classified::new(chooser, class), max_steps, tracing, program)?;
+        let executed = self.engine.execute(&mut Classified::new(chooser, class), max_steps, tracing, program, at)?;
         Ok(Executed { class: Some(class.hash()), ..executed })
     }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use onesided::{Error, Result};
+use onesided::{At, Error, Result};
 use smallvec::{SmallVec, smallvec};
 
 use crate::config::{Config, Quiet, Races};
@@ -16,7 +16,7 @@ use crate::limits::{Bound, Deadline, is_due};
 use crate::machine::GivenUp;
 use crate::schedule::Choices;
 use crate::search::{Explore, Explored, Strategy};
-use crate::simulation::{MAX_STEPS_OF_ALL, Run, Simulation};
+use crate::simulation::{MAX_STEPS_OF_ALL, Simulation, Visitor};
 use crate::verdict::VerdictKind;
 
 /// Schedules to run.
@@ -66,18 +66,18 @@ impl Simulation {
         &mut self,
         how: Explore,
         program: &Program<'_, T>,
-        mut visit: impl FnMut(&Run<T>) -> ControlFlow<()>,
+        visit: Visitor<'_, T>,
         gather: impl FnOnce(&mut Simulation, &Setup, &mut Body<'_, T>) -> Result<End>,
     ) -> Result<Explored> {
         let end = match how {
             Explore::Random { schedules: 0, .. } | Explore::All { limit: 0 } => {
                 let why = "the number of schedules must be at least 1";
-                return Err(Error::invalid("explore", why, onesided::At::caller()));
+                return Err(Error::invalid("explore", why, At::caller()));
             }
             Explore::Random { schedules, seed, strategy } => {
-                self.visit_random((schedules, seed, strategy), program, &mut visit, gather)
+                self.visit_random((schedules, seed, strategy), program, visit, gather)
             }
-            Explore::All { limit } => self.visit_all(limit, &mut visit, gather),
+            Explore::All { limit } => self.visit_all(limit, visit, gather),
         };
         self.engine.ends_at(Deadline::default());
         match end? {
@@ -95,10 +95,15 @@ impl Simulation {
     }
 
     fn attempt<T>(&mut self, attempt: Attempt, program: &Program<'_, T>) -> Ran<T> {
-        let max = self.config().max_steps.unwrap_or(MAX_STEPS_OF_ALL);
         let mut attempting = Attempting::new(attempt);
-        let executed = self.engine.execute(&mut attempting, max, false, program)?;
+        let executed =
+            program.collect(self.config().pes, &mut |program| self.execute_attempt(&mut attempting, program))?;
         Ok((executed, Some(Box::new(attempting.done()))))
+    }
+
+    fn execute_attempt(&mut self, attempting: &mut Attempting, program: &Program<'_>) -> Result<Executed> {
+        let max = self.config().max_steps.unwrap_or(MAX_STEPS_OF_ALL);
+        self.engine.execute(attempting, max, false, program, At::caller())
     }
 
     /// Makes a simulation ready to do jobs of a search.
@@ -111,7 +116,7 @@ impl Simulation {
         &mut self,
         (schedules, seed, strategy): (u64, u64, Strategy),
         program: &Program<'_, T>,
-        visit: &mut dyn FnMut(&Run<T>) -> ControlFlow<()>,
+        visit: Visitor<'_, T>,
         gather: impl FnOnce(&mut Simulation, &Setup, &mut Body<'_, T>) -> Result<End>,
     ) -> Result<End> {
         let limits = self.limits(schedules);
@@ -187,7 +192,7 @@ impl Simulation {
     fn visit_all<T>(
         &mut self,
         limit: u64,
-        visit: &mut dyn FnMut(&Run<T>) -> ControlFlow<()>,
+        visit: Visitor<'_, T>,
         gather: impl FnOnce(&mut Simulation, &Setup, &mut Body<'_, T>) -> Result<End>,
     ) -> Result<End> {
         let Config { races, quiet, reduce, .. } = *self.config();

@@ -24,7 +24,7 @@ use crate::request::Call;
 const MOST: u32 = 32;
 
 /// So often, where nothing else can happen.
-const ALONE: u32 = 1000;
+const ALONE: u32 = 250;
 
 /// What a host has called and read since it last did anything that others can see.
 #[derive(Debug, Default)]

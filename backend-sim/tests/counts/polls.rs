@@ -206,7 +206,7 @@ fn a_loop_that_counts_is_seen_to_its_end_if_nothing_else_can_happen() {
             pe.host().barrier_all()
         })
     };
-    let explored = proof(2, counts(900));
+    let explored = proof(2, counts(200));
     assert_eq!((explored.schedules, explored.complete, explored.polls), (1, true, false));
     // more than a search is ready to look at
     let explored = proof(2, counts(5000));

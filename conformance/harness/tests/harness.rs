@@ -150,19 +150,19 @@ fn a_poll_that_nothing_ends_is_named() -> std::result::Result<(), Failed> {
 }
 
 program!(ReadsAgain, "reads again", 2, |pe| {
-    let words = pe.alloc_zeroed::<u64>(1)?;
+    let words = pe.alloc_zeroed::<u64>(2)?;
     if pe.my_pe() == 1 {
-        (1..=2).try_for_each(|value| pe.host().p(&words, value, 0))?;
+        (1..=2).try_for_each(|value| pe.host().p(words.at(0), value, 0))?;
         pe.host().quiet()?;
     } else {
-        while pe.read_one(&words)? == 0 {}
-        expect_eq(pe.read_one(&words)?, 2, "the last value")?;
+        while pe.read(&words)?[0] == 0 {}
+        expect_eq(pe.read_one(words.at(0))?, 2, "the last value")?;
     }
     pe.free(words)?;
     Ok(String::new())
 });
 
-/// A plain read is no poll: a search of all may repeat it for ever before anything else.
+/// A read of several elements is no poll: a search of all may repeat it for ever before anything else.
 fn a_search_at_a_limit_looks_beside() -> std::result::Result<(), Failed> {
     let said = run("reads again", &["--all", "--races", "note", "--max-steps", "1000"]);
     said.expect(1, ", besides the search of all: PE 0 failed: check: the last value is 1, expected 2")?;
