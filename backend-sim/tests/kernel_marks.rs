@@ -137,7 +137,7 @@ fn a_mark_needs_a_reason_and_a_known_name() {
     let load = |pragma: &'static str| {
         let refused = std::cell::RefCell::new(String::new());
         example(1, |pe| {
-            if let Err(why) = pe.module(&Source::ptx("k.ptx", &text(pragma))) {
+            if let Err(why) = pe.module(&Source::ptx("k.ptx", text(pragma))) {
                 assert_eq!(why.kind(), ErrorKind::InvalidArgument);
                 *refused.borrow_mut() = why.to_string();
             }

@@ -3,12 +3,13 @@
 use std::fmt::Write as _;
 use std::time::Instant;
 
-use onesided::{Error, Pe, Result};
+use onesided::{Error, Result};
 use onesided_show as show;
 use onesided_sim::{
-    Budget, Critical, EventKind, Fixes, Minimized, MissingEdge, Race, Run, Sim, Simulation, VerdictKind, Witness,
+    Budget, Critical, EventKind, Fixes, Minimized, MissingEdge, Race, Run, Simulation, VerdictKind, Witness,
 };
 
+use super::Main;
 use super::plan::{LONGEST, Plan, Search};
 use crate::tool::finding::{of_critical, of_fix};
 
@@ -38,7 +39,7 @@ pub(super) fn explain(
     plan: &Plan,
     simulation: &mut Simulation,
     run: Run<String>,
-    main: &(impl Fn(&Pe<Sim>) -> Result<String> + Sync),
+    main: Main<'_>,
 ) -> (Run<String>, Explained) {
     let effort = plan.effort();
     let mut explained = Explained::default();

@@ -147,14 +147,13 @@ mod tests {
     use std::collections::BTreeSet;
     use std::time::Duration;
 
-    use onesided::{Backend, Pe};
 
     use super::super::gpus::hear;
     use super::super::json::summary;
     use super::super::own::Own;
     use super::super::plan::test::plan_of;
     use super::super::run::run;
-    use super::super::{Cores, Program};
+    use super::super::Cores;
     use super::*;
     use crate::hardware::machine::Machine;
     use crate::hardware::protocol::{Message, Ready};
@@ -216,25 +215,12 @@ mod tests {
         }
     }
 
-    /// Fails on every schedule.
-    struct Fails;
-
-    impl Program for Fails {
-        const NAME: &'static str = "fails";
-        const ABOUT: &'static str = "";
-        const CHECKS: &'static str = "";
-
-        fn run(&self, _: &Pe<impl Backend>) -> onesided::Result<String> {
-            Err(onesided::Error::wrong_result("it is 1"))
-        }
-    }
-
     #[test]
     fn both_backends_write_the_same_fields() {
         let wrong = Failure { kind: "wrong result".into(), operating: false, text: "check: it is 1".into() };
         let on_gpus = json(&done(&[Message::Failed(wrong)], "exit 1"));
         let plan = plan_of("");
-        let simulated = summary(&FACTS, &plan, &run(&Fails, &plan));
+        let simulated = summary(&FACTS, &plan, &run(&|_| Err(onesided::Error::wrong_result("it is 1")), &plan));
         let keys = |json: &Value| json.as_object().unwrap().keys().cloned().collect::<BTreeSet<String>>();
         assert_eq!(keys(&on_gpus["finding"]), keys(&simulated["finding"]));
         let of_gpus = ["date", "gpu_names", "cuda", "driver", "settings", "mps", "fabric"];

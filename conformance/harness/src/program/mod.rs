@@ -25,7 +25,7 @@ use std::process::ExitCode;
 use clap::ArgMatches;
 use onesided::{Backend, Pe, Result};
 use onesided_nvshmem::Placement;
-use onesided_sim::Run;
+use onesided_sim::{Run, Sim};
 
 use crate::tool::command::{self, NOT_COMPLETE, ended, failed, refused};
 use crate::tool::interrupt;
@@ -129,6 +129,11 @@ pub trait Program {
     fn run(&self, pe: &Pe<impl Backend>) -> Result<String>;
 }
 
+/// A program as the simulator runs it, without its type: what follows is compiled once, and not for each program.
+type Main<'a> = &'a (dyn Fn(&Pe<Sim>) -> Result<String> + Sync);
+/// The same of [`Program::precondition`].
+type Precondition<'a> = &'a dyn Fn(usize) -> std::result::Result<(), String>;
+
 /// What is known of a program besides its code: the constants of [`Program`].
 #[derive(Clone, Copy, Debug)]
 struct Facts {
@@ -223,6 +228,7 @@ fn start<P: Program + Sync>(
         Ok(read) => read,
         Err(error) => return refused(&error),
     };
+    let main: Main<'_> = &|pe| program.run(pe);
     let done = match &asked {
         Asked::Sim(plan) => match program.precondition(plan.config.pes) {
             Err(why) => return failed(facts.cannot_run(plan.config.pes, &why)),
@@ -230,14 +236,14 @@ fn start<P: Program + Sync>(
                 interrupt::watch();
                 say_if_launched();
                 facts.say_if_on_one_core();
-                if plan.robust { robust::run(&facts, &program, plan) } else { follow(&facts, &program, plan) }
+                if plan.robust { robust::run(&facts, main, plan) } else { follow(&facts, main, plan) }
             }
         },
         Asked::Table(table) => {
             interrupt::watch();
             say_if_launched();
             facts.say_if_on_one_core();
-            table.run(&facts, &program)
+            table.run(&facts, (main, &|pes| program.precondition(pes)))
         }
         Asked::Gpus(plan) => gpus::run(&facts, &program, plan),
     };
@@ -353,11 +359,11 @@ fn record(
 }
 
 /// Runs the plan on the simulator and writes the files.
-fn follow<P: Program + Sync>(facts: &Facts, program: &P, plan: &Plan) -> std::result::Result<ExitCode, String> {
+fn follow(facts: &Facts, main: Main<'_>, plan: &Plan) -> std::result::Result<ExitCode, String> {
     // Before the long run, so that no result is lost to a wrong path.
     let [trace, summary, finding, report] = plan.output.prepare()?;
 
-    let done = run::run(program, plan);
+    let done = run::run(main, plan);
     report::print(facts, plan, &done);
     // The small file first: a second signal ends the process within a long one.
     if let Some(summary) = summary {

@@ -2,15 +2,15 @@
 
 use std::process::ExitCode;
 
-use onesided::{Error, Pe};
-use onesided_sim::{Config, Explore, OddRun, Robustness, Sim, Simulation, VerdictKind};
+use onesided::Error;
+use onesided_sim::{Config, Explore, OddRun, Robustness, Simulation, VerdictKind};
 use serde_json::{Value, json};
 
 use super::explain::{Explained, later_than_in_order};
 use super::options::LIMIT;
 use super::plan::{Plan, Search};
 use super::run::{advise, is_operating};
-use super::{Facts, Program, record, wrote};
+use super::{Facts, Main, record, wrote};
 use crate::say;
 use crate::tool::command::NOT_COMPLETE;
 use crate::tool::interrupt;
@@ -20,7 +20,7 @@ use crate::tool::stall::Watch;
 ///
 /// # Errors
 /// The program could not be run.
-pub(super) fn run<P: Program + Sync>(facts: &Facts, program: &P, plan: &Plan) -> Result<ExitCode, String> {
+pub(super) fn run(facts: &Facts, main: Main<'_>, plan: &Plan) -> Result<ExitCode, String> {
     let told = |why: Error| why.message().to_string();
     // Before the long run, so that no result is lost to a wrong path.
     let [trace, summary, finding, report] = plan.output.prepare()?;
@@ -28,7 +28,6 @@ pub(super) fn run<P: Program + Sync>(facts: &Facts, program: &P, plan: &Plan) ->
         Search::InOrder { then: Some(Explore::All { limit }) } => limit,
         _ => LIMIT,
     };
-    let main = |pe: &Pe<Sim>| program.run(pe);
     let mut simulation = Simulation::new(plan.config.clone()).map_err(told)?;
     simulation.stop_when(interrupt::flag());
     simulation.set_budget(plan.budget);

@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-use onesided::{Error, ErrorKind, Pe, Result};
+use onesided::{Error, ErrorKind, Result};
 use onesided_nvshmem::CAPABILITIES;
 use onesided_sim::{
-    Bound, Effort, Explore, Explored, IntendedRaces, Lint, Races, Run, Sim, Simulation, VerdictKind, Weaker,
+    Bound, Effort, Explore, Explored, IntendedRaces, Lint, Races, Run, Simulation, VerdictKind, Weaker,
 };
 
-use super::Program;
+use super::Main;
 use super::explain::{Explained, explain};
 use super::next::has_several_elements;
 use super::options::SCHEDULES;
@@ -83,7 +83,7 @@ pub(super) enum End {
 const LONG: u64 = 100_000;
 
 /// Runs a plan.
-pub(super) fn run<P: Program + Sync>(program: &P, plan: &Plan) -> Done {
+pub(super) fn run(program: Main<'_>, plan: &Plan) -> Done {
     let start = Instant::now();
     let mut done = Done {
         end: End::Fine,
@@ -118,8 +118,7 @@ pub(super) fn run<P: Program + Sync>(program: &P, plan: &Plan) -> Done {
     done
 }
 
-fn visit<P: Program + Sync>(program: &P, plan: &Plan, done: &mut Done) -> Result<()> {
-    let main = |pe: &Pe<Sim>| program.run(pe);
+fn visit(main: Main<'_>, plan: &Plan, done: &mut Done) -> Result<()> {
     let mut simulation = Simulation::new(plan.config.clone())?;
     simulation.stop_when(interrupt::flag());
     simulation.set_budget(plan.budget);
@@ -138,12 +137,12 @@ fn visit<P: Program + Sync>(program: &P, plan: &Plan, done: &mut Done) -> Result
         done.alone = Some(run.steps);
         done.end = End::of(&run);
         done.look(&run);
-        done.explain(plan, &mut simulation, run, &main);
+        done.explain(plan, &mut simulation, run, main);
         return Ok(());
     }
 
     let mut results = Results::default();
-    let (first, finding) = search(&main, plan, &mut simulation, done, &mut results)?;
+    let (first, finding) = search(main, plan, &mut simulation, done, &mut results)?;
     if let Some(run) = &finding {
         done.end = End::of(run);
     } else if done.explored.bound == Some(Bound::Stopped) {
@@ -164,7 +163,7 @@ fn visit<P: Program + Sync>(program: &P, plan: &Plan, done: &mut Done) -> Result
         let recorded = simulation.reproduce(&run, main)?;
         done.look(&recorded);
         match has_finding {
-            true => done.explain(plan, &mut simulation, recorded, &main),
+            true => done.explain(plan, &mut simulation, recorded, main),
             false => done.recorded = Some(recorded).filter(|_| plan.needs_a_record()),
         }
     }
@@ -176,7 +175,7 @@ type Found = (Option<Run<String>>, Option<Run<String>>);
 
 /// Visits what the plan asks for, up to the first finding.
 fn search(
-    main: &(impl Fn(&Pe<Sim>) -> Result<String> + Sync),
+    main: Main<'_>,
     plan: &Plan,
     simulation: &mut Simulation,
     done: &mut Done,
@@ -228,7 +227,7 @@ fn is_at_a_limit(run: &Run<String>) -> bool {
 
 /// Looks for a finding in random schedules. A search of all never comes back from a loop without an end, and most bugs show without it.
 fn look_beside(
-    main: &(impl Fn(&Pe<Sim>) -> Result<String> + Sync),
+    main: Main<'_>,
     simulation: &mut Simulation,
     plan: &Plan,
     done: &mut Done,
@@ -251,7 +250,7 @@ const STEPS_BESIDE: u64 = 10_000_000;
 
 /// Visits schedules up to the first finding, which it returns. Where outcomes are compared, it visits those behind it too.
 fn explore_up_to_a_finding(
-    main: &(impl Fn(&Pe<Sim>) -> Result<String> + Sync),
+    main: Main<'_>,
     plan: &Plan,
     simulation: &mut Simulation,
     how: Explore,
@@ -332,13 +331,7 @@ impl Done {
     }
 
     /// Keeps the recorded run to report, and explains it.
-    fn explain(
-        &mut self,
-        plan: &Plan,
-        simulation: &mut Simulation,
-        run: Run<String>,
-        main: &(impl Fn(&Pe<Sim>) -> Result<String> + Sync),
-    ) {
+    fn explain(&mut self, plan: &Plan, simulation: &mut Simulation, run: Run<String>, main: Main<'_>) {
         let is_about_the_program = match &run.verdict.kind {
             VerdictKind::Failed { error, .. } => !is_operating(error),
             _ => self.end == End::Finding,
@@ -393,26 +386,19 @@ pub(super) fn advise(pe: usize, error: &Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    use onesided::{Backend, expect_eq};
+    use onesided::{Pe, expect_eq};
+    use onesided_sim::Sim;
 
     use super::*;
     use crate::program::plan::test::plan_of;
 
     /// The last PE's ticket is one too many, on every schedule: n! classes.
-    struct Tickets;
-
-    impl Program for Tickets {
-        const NAME: &'static str = "tickets";
-        const ABOUT: &'static str = "";
-        const CHECKS: &'static str = "";
-
-        fn run(&self, pe: &Pe<impl Backend>) -> Result<String> {
-            let counter = pe.alloc_zeroed::<u64>(1)?;
-            let ticket = pe.host().atomic_fetch_inc(&counter, 0)?;
-            expect_eq(ticket + 1 < pe.n_pes() as u64, true, "a ticket")?;
-            pe.free(counter)?;
-            Ok(String::new())
-        }
+    fn tickets(pe: &Pe<Sim>) -> Result<String> {
+        let counter = pe.alloc_zeroed::<u64>(1)?;
+        let ticket = pe.host().atomic_fetch_inc(&counter, 0)?;
+        expect_eq(ticket + 1 < pe.n_pes() as u64, true, "a ticket")?;
+        pe.free(counter)?;
+        Ok(String::new())
     }
 
     /// A row of a table whose outcomes are compared goes on behind its finding, and not for ever.
@@ -420,7 +406,7 @@ mod tests {
     fn behind_a_finding_the_comparison_is_bounded() {
         let searched = |behind: u64| {
             let plan = plan_of("--all --pes 4 --jobs 1");
-            let done = run(&Tickets, &Plan { in_table: true, compares: true, behind, ..plan });
+            let done = run(&tickets, &Plan { in_table: true, compares: true, behind, ..plan });
             assert!(done.end == End::Finding && done.recorded.is_some());
             (done.explored.schedules, done.explored.complete)
         };

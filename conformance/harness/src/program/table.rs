@@ -11,7 +11,7 @@ use super::options::Options;
 use super::own::Own;
 use super::plan::Plan;
 use super::run::{self, Done, End};
-use super::{Facts, Program, json, report, wrote};
+use super::{Facts, Main, Precondition, json, report, wrote};
 use crate::say;
 use crate::tool::command::NOT_COMPLETE;
 use crate::tool::number::Numbers;
@@ -100,17 +100,21 @@ impl Table {
     ///
     /// # Errors
     /// A file cannot be written, or no row could be run.
-    pub(super) fn run<P: Program + Sync>(&self, facts: &Facts, program: &P) -> Result<ExitCode, String> {
+    pub(super) fn run(
+        &self,
+        facts: &Facts,
+        (main, precondition): (Main<'_>, Precondition<'_>),
+    ) -> Result<ExitCode, String> {
         let first = self.rows.iter().find_map(|row| row.plan.as_ref().ok()).expect("some row can be run");
         let [_, summary, ..] = first.output.prepare()?;
         say!("{}\n", self.caption(facts, first));
         say!("{}", self.line("PEs", "profile", if first.is_all() { "classes" } else { "schedules" }, "time", "result"));
         let mut outcomes = Vec::new();
         for Row { pes, profile, plan } in &self.rows {
-            let ran = plan.as_ref().map_err(Clone::clone).and_then(|plan| match program.precondition(*pes) {
+            let ran = plan.as_ref().map_err(Clone::clone).and_then(|plan| match precondition(*pes) {
                 Err(why) => Err(format!("cannot run: {why}")),
                 Ok(()) if interrupt::is_wanted() => Err(NOT_RUN.to_string()),
-                Ok(()) => Ok((plan, run::run(program, plan))),
+                Ok(()) => Ok((plan, run::run(main, plan))),
             });
             let outcome = Outcome { pes: *pes, profile: *profile, ran };
             self.print(&outcome);
