@@ -33,22 +33,24 @@ impl<T> Program<'_, T> {
         n: usize,
         execute: &mut dyn FnMut(&Program<'_>) -> Result<Executed>,
     ) -> Result<Executed<T>> {
-        let values = RefCell::new(Vec::with_capacity(n));
-        values.borrow_mut().resize_with(n, || None);
+        let mut values = Vec::with_capacity(n);
+        values.resize_with(n, || None);
+        let values = RefCell::new(values);
         let run = |process: &SimProcess| {
             let value = (self.run)(process)?;
             values.borrow_mut()[process.rank()] = Some(value);
             Ok(())
         };
         let executed = execute(&Program { run: &run, starts: self.starts })?;
+        let mut results = values.into_inner();
         // a host that the end of the run has ended may have returned something afterwards
-        let values = values
-            .into_inner()
-            .into_iter()
-            .zip(executed.results)
-            .map(|(value, in_time)| value.filter(|_| in_time.is_some()));
-        let Executed { verdict, steps, picked, class, trace, unseen, .. } = executed;
-        Ok(Executed { verdict, results: values.collect(), steps, picked, class, trace, unseen })
+        for (value, in_time) in results.iter_mut().zip(&executed.results) {
+            if in_time.is_none() {
+                *value = None;
+            }
+        }
+        let Executed { verdict, results: _, steps, picked, class, trace, unseen } = executed;
+        Ok(Executed { verdict, results, steps, picked, class, trace, unseen })
     }
 }
 
@@ -308,6 +310,9 @@ fn take_turns<C: Chooser>(
 /// the others can still take are not looked at.
 #[cold]
 fn limit(machine: &mut Machine, needs: Needs, max_steps: u64) -> VerdictKind {
+    if needs.tracking && machine.has_only_polled() {
+        return machine.ends_as(VerdictKind::PollsBounded);
+    }
     let kind = VerdictKind::StepLimit { steps: machine.until.min(max_steps) };
     if needs.tracking { kind } else { machine.ends_as(kind) }
 }

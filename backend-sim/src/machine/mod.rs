@@ -219,7 +219,7 @@ pub(crate) struct Machine {
     landed: Landed,
     paths: Paths,
     patience: Patience,
-    /// Whether only polls in vain were left once.
+    /// Whether only polls in vain are left, as far as is known.
     only_polls: bool,
     races: Detector,
     /// Where lints are looked for.

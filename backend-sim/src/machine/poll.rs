@@ -208,6 +208,7 @@ impl Machine {
 
     /// A host does something else than before. If it has polled in vain, that was no loop without an end.
     fn goes_on(&mut self, host: AgentId) {
+        self.only_polls = false;
         let Agent { pe, polls, .. } = &mut self.agents[host];
         let times = std::mem::take(&mut polls.times);
         if let Some(poll) = polls.repeated {
@@ -309,6 +310,11 @@ impl Machine {
             None => polls.tried,
             Some((poll, in_vain)) => in_vain && (self.patience.of(*pe, poll)..self.most_polls()).contains(&polls.times),
         }
+    }
+
+    /// Whether nothing has happened for a time but polls in vain.
+    pub(crate) fn has_only_polled(&self) -> bool {
+        self.only_polls
     }
 
     /// How often a host is let to poll in vain.

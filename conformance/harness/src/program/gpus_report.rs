@@ -147,13 +147,12 @@ mod tests {
     use std::collections::BTreeSet;
     use std::time::Duration;
 
-
+    use super::super::Cores;
     use super::super::gpus::hear;
     use super::super::json::summary;
     use super::super::own::Own;
     use super::super::plan::test::plan_of;
     use super::super::run::run;
-    use super::super::Cores;
     use super::*;
     use crate::hardware::machine::Machine;
     use crate::hardware::protocol::{Message, Ready};
