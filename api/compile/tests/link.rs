@@ -204,6 +204,30 @@ fn ptx_without_nvshmem_needs_no_nvrtc() {
     assert!(has_kernel(linked.bytes()) && !linked.has_nvshmem());
 }
 
+/// In either way to machine code, and no code comes of it.
+#[test]
+fn a_mark_of_a_race_is_passed_over() {
+    let Some((installations, options)) = fetched() else { return };
+    let marked = "#include <onesided.h>\nextern \"C\" __global__ void k(int *x) {\n    \
+                  ONESIDED_INTENDED_RACE(\"any value\");\n    *x = 1;\n}\n";
+    let plain = marked.replace("    ONESIDED_INTENDED_RACE(\"any value\");\n", "\n");
+    assert!(ptx(marked).contains("\t.pragma \"onesided.intended_race: any value\";"), "{}", ptx(marked));
+    let code = |bytes: &[u8]| {
+        use object::{Object as _, ObjectSection as _};
+        let file = object::read::elf::ElfFile64::<object::Endianness>::parse(bytes).unwrap();
+        file.section_by_name(".text.k").unwrap().data().unwrap().to_vec()
+    };
+    let linked = [marked, &plain].map(|text| link(&ptx(text), "kernel.ptx", &installations[1], &options).unwrap());
+    assert_eq!(code(linked[0].bytes()), code(linked[1].bytes()));
+    for installation in &installations {
+        let compiled = [marked, &plain].map(|text| {
+            inlined(&Source::new("kernel.cu", text), &Options::new(), installation, &options)
+                .unwrap_or_else(|why| panic!("{why}"))
+        });
+        assert_eq!(code(compiled[0].bytes()), code(compiled[1].bytes()));
+    }
+}
+
 #[test]
 fn source_is_compiled_with_nvshmems_headers_on_its_own_lines() {
     let Some((installations, options)) = fetched() else { return };
