@@ -31,6 +31,7 @@ pub struct Source {
     defines: Vec<(String, String)>,
     instances: Vec<String>,
     compiled_from: Vec<(String, String)>,
+    default_device: bool,
     inlined: bool,
 }
 
@@ -58,7 +59,17 @@ impl Source {
 
     fn new(language: Language, name: String, text: String) -> Source {
         let (includes, defines, instances, compiled_from) = Default::default();
-        Source { language, name, text, includes, defines, instances, compiled_from, inlined: false }
+        Source {
+            language,
+            name,
+            text,
+            includes,
+            defines,
+            instances,
+            compiled_from,
+            default_device: false,
+            inlined: false,
+        }
     }
 
     /// `#include` looks in this folder too.
@@ -72,6 +83,14 @@ impl Source {
     #[must_use]
     pub fn define(mut self, name: impl Into<String>, value: impl ToString) -> Source {
         self.defines.push((name.into(), value.to_string()));
+        self
+    }
+
+    /// Functions of CUDA C++ without `__host__` and `__device__` are the device's, and not the host's: for headers that were written for
+    /// any compiler (`-default-device` of NVRTC).
+    #[must_use]
+    pub fn default_device(mut self) -> Source {
+        self.default_device = true;
         self
     }
 
@@ -135,6 +154,11 @@ impl Source {
     /// Macros and their values.
     pub fn defines(&self) -> &[(String, String)] {
         &self.defines
+    }
+
+    /// Whether functions are the device's that do not say whose they are.
+    pub fn is_default_device(&self) -> bool {
+        self.default_device
     }
 
     /// Instances of templates.

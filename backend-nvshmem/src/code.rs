@@ -68,6 +68,9 @@ fn compile_options(source: &Source, architecture: u32) -> Options {
     for (name, value) in source.defines() {
         options = options.define(name, value);
     }
+    if source.is_default_device() {
+        options = options.default_device();
+    }
     source.instances().iter().fold(options, |options, instance| options.name(instance))
 }
 

@@ -50,8 +50,8 @@ const STD: &str = "if std is meant: it is not here, and CCCL has it as cuda::std
 const MISTAKES: [(&[&str], &str); 24] = [
     (
         &["host function"],
-        "only device code can be compiled here: mark functions with __device__, and keep host code in another file or between \
-         #ifndef __CUDACC_RTC__ and #endif",
+        "only device code can be compiled here: mark functions with __device__, or all of them by `default_device` of the source \
+         (--default-device), and keep host code in another file or between #ifndef __CUDACC_RTC__ and #endif",
     ),
     (
         &["__host__ function"],

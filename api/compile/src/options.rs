@@ -49,12 +49,16 @@ impl Source {
     }
 }
 
+/// NVRTC's option for functions that do not say whose they are.
+pub(crate) const DEFAULT_DEVICE: &str = "-default-device";
+
 /// How a text is compiled. Always with `-rdc=true -std=c++17 -lineinfo`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     pub(crate) architecture: String,
     pub(crate) includes: Vec<PathBuf>,
     pub(crate) defines: Vec<(String, String)>,
+    pub(crate) default_device: bool,
     pub(crate) names: BTreeSet<String>,
     pub(crate) nvrtc: Option<PathBuf>,
     pub(crate) cache: Cache,
@@ -75,6 +79,7 @@ impl Default for Options {
             architecture: "compute_90".to_string(),
             includes: Vec::new(),
             defines: Vec::new(),
+            default_device: false,
             names: BTreeSet::new(),
             nvrtc: None,
             cache: Cache::Usual,
@@ -107,6 +112,13 @@ impl Options {
     #[must_use]
     pub fn define(mut self, name: impl Into<String>, value: impl Into<String>) -> Options {
         self.defines.push((name.into(), value.into()));
+        self
+    }
+
+    /// Functions without `__host__` and `__device__` are the device's (`-default-device`).
+    #[must_use]
+    pub fn default_device(mut self) -> Options {
+        self.default_device = true;
         self
     }
 
@@ -145,7 +157,8 @@ impl Options {
         let architecture = [format!("--gpu-architecture={}", self.architecture)];
         let folders = self.folders().into_iter().map(|folder| format!("-I{}", folder.display()));
         let defines = self.defines.iter().map(|(name, value)| format!("-D{name}={value}"));
-        architecture.into_iter().chain(fixed).chain(folders).chain(defines).collect()
+        let whose = self.default_device.then(|| DEFAULT_DEVICE.to_string());
+        architecture.into_iter().chain(fixed).chain(whose).chain(folders).chain(defines).collect()
     }
 
     /// The include folders, from the root: what is compiled does not depend on the current folder.

@@ -136,6 +136,15 @@ fn folders_macros_and_architectures_have_their_effect() {
     assert!(ptx.text().contains("245") && ptx.text().contains(".target sm_80"), "{}", ptx.text());
 }
 
+#[test]
+fn functions_are_the_devices_if_that_is_said() {
+    let Some(options) = nvrtc() else { return };
+    let text = "int twice(int x) { return 2 * x; }\n__global__ void k(int *x) { *x = twice(*x); }\n";
+    assert!(compiled(text, &options.clone().default_device()).text().contains("_Z1kPi("));
+    let why = refused(text, &options);
+    assert!(why.contains("kernel.cu:1: error: A function without execution space annotations"), "{why}");
+}
+
 /// Each with NVRTC's line and, where it is a known mistake, with what helps.
 #[test]
 fn what_does_not_compile_is_told_with_the_users_lines() {

@@ -160,6 +160,9 @@ fn compile(source: &Source) -> Result<(String, BTreeMap<String, String>), (Error
     for expression in source.instances() {
         options = options.name(expression);
     }
+    if source.is_default_device() {
+        options = options.default_device();
+    }
     let text = onesided_compile::Source::new(source.name(), source.text());
     let ptx = onesided_compile::compile(&text, &options).map_err(|why| {
         let kind = match why {

@@ -36,6 +36,9 @@ pub(super) struct Options {
     /// Compile an instance of a template, such as 'scale<float, 4>'
     #[arg(long = "instance", value_name = "NAME")]
     instances: Vec<String>,
+    /// Functions that do not say whose they are are the device's, as with `Source::default_device`
+    #[arg(long)]
+    default_device: bool,
     /// Compile with NVSHMEM's own headers, as programs do with `Source::inlined`
     #[arg(long)]
     inlined: bool,
@@ -103,6 +106,7 @@ impl Options {
         let source = self.includes.iter().fold(source, |source, folder| source.include(folder));
         let source = self.defines.iter().fold(source, |source, (name, value)| source.define(name, value));
         let source = self.instances.iter().fold(source, |source, instance| source.instance(instance));
+        let source = if self.default_device { source.default_device() } else { source };
         Ok(if self.inlined { source.inlined() } else { source })
     }
 }

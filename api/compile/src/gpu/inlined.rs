@@ -8,7 +8,7 @@ use super::{Cubin, LinkError, LinkOptions};
 use crate::cache::{Store, Sum};
 use crate::includes;
 use crate::nvrtc::{Form, Job};
-use crate::options::{Options, Source};
+use crate::options::{DEFAULT_DEVICE, Options, Source};
 use crate::ptx::Cached;
 
 /// Compiles CUDA C++ with NVSHMEM's own headers, instead of those that only declare, and links it; or takes the result from the cache.
@@ -68,6 +68,9 @@ pub fn inlined(
         // As ours does: NVSHMEM's own nvshmemx.h includes nvshmem.h in later versions only.
         arguments.extend(["-lineinfo", "--pre-include=nvshmem.h"].map(str::to_string));
         arguments.extend(defines);
+        if source_options.default_device && !arguments.iter().any(|known| known == DEFAULT_DEVICE) {
+            arguments.push(DEFAULT_DEVICE.to_string());
+        }
         nvrtc.run(&Job { source, headers: &HEADERS, arguments, names: &source_options.names, form: Form::Cubin })
     };
     let first = needs_shim(installation);

@@ -15,7 +15,7 @@ use crate::MARKS;
 use crate::cache::{Store, Sum};
 use crate::error::CompileError;
 use crate::nvrtc::{Form, Job, Nvrtc};
-use crate::options::Source;
+use crate::options::{DEFAULT_DEVICE, Source};
 use crate::place::Place;
 
 /// Those that move data, in all their types and forms: one of them takes NVRTC as long as hundreds of others.
@@ -95,7 +95,7 @@ pub(super) const HEADERS: [(&str, &str); 4] = [INTEGERS, SHIM, LIBRARY, MARKS];
 pub(super) fn arguments(with_shim: bool, architecture: &str, folders: &[PathBuf]) -> Vec<String> {
     let fixed = [format!("--gpu-architecture={architecture}"), "-rdc=true".to_string(), "-std=c++17".to_string()];
     let fixed = fixed.into_iter().chain([INTEGERS, LIBRARY].map(|(name, _)| format!("--pre-include={name}")));
-    let shim = ["-default-device".to_string(), format!("--pre-include={}", SHIM.0)];
+    let shim = [DEFAULT_DEVICE.to_string(), format!("--pre-include={}", SHIM.0)];
     let folders = folders.iter().map(|folder| format!("-I{}", folder.display()));
     fixed.chain(shim.into_iter().filter(|_| with_shim)).chain(folders).collect()
 }
