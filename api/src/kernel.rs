@@ -156,7 +156,7 @@ impl Source {
         &self.defines
     }
 
-    /// Whether functions are the device's that do not say whose they are.
+    /// Whether functions without `__host__` and `__device__` are the device's.
     pub fn is_default_device(&self) -> bool {
         self.default_device
     }

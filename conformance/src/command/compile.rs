@@ -36,7 +36,7 @@ pub(super) struct Options {
     /// Compile an instance of a template, such as 'scale<float, 4>'
     #[arg(long = "instance", value_name = "NAME")]
     instances: Vec<String>,
-    /// Functions that do not say whose they are are the device's, as with `Source::default_device`
+    /// Functions without __host__ and __device__ are the device's, as with `Source::default_device`
     #[arg(long)]
     default_device: bool,
     /// Compile with NVSHMEM's own headers, as programs do with `Source::inlined`
