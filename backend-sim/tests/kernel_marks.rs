@@ -15,7 +15,13 @@ fn launch(pe: &Pe<Sim>, name: &str) -> Result<i32> {
     let module = pe.module(&Source::ptx("marks.ptx", MARKS))?;
     let kernel = module.kernel(name)?;
     // SAFETY: every kernel of the file takes these three, and stays inside them.
-    unsafe { pe.on(&stream).launch(&kernel, &Grid::new(1, 2), args![&data, &signal, &seen])? };
+    unsafe {
+        pe.on(&stream).launch(
+            &kernel,
+            &Grid::new(if name == "beside" { 2 } else { 1 }, 2),
+            args![&data, &signal, &seen],
+        )?
+    };
     pe.on(&stream).barrier_all()?;
     pe.synchronize(&stream)?;
     let result = pe.read_one(&seen)?;
@@ -118,6 +124,22 @@ fn a_loop_under_a_mark_polls() {
     let Seen { outcomes, races, .. } = proof("payload_and_more");
     assert_eq!(outcomes, strings(&["race"]));
     assert_eq!(races, strings(&["marks.cu:94 marks.cu:103"]));
+}
+
+/// A fence of a block without a mark may come before the marked store of another one, or behind it.
+#[test]
+fn what_is_marked_and_what_is_not_come_in_every_order() {
+    let marked = proof("beside");
+    assert_eq!(marked.outcomes, strings(&["[0, 0]", "[0, 1]", "[1, 0]", "[1, 1]"]));
+    let note = Config { races: Races::Note, ..Config::pes(2) };
+    assert_eq!(explore(note, ALL, |pe| launch(pe, "beside")).outcomes, marked.outcomes);
+}
+
+#[test]
+fn a_bulk_copy_has_the_mark_of_its_thread() {
+    let Seen { races, marks, .. } = proof("bulk");
+    assert_eq!(races, strings(&[]));
+    assert_eq!(marks, strings(&["a copy (marks.cu:145)"]));
 }
 
 #[test]

@@ -118,3 +118,34 @@ extern "C" __global__ void one_of_two(int *data, uint64_t *signal, int *seen) {
     __syncwarp();
     there[1 + threadIdx.x] = 1;
 }
+
+// Two blocks: one stores, the other one fences and signals. The store and the look at it are marked.
+extern "C" __global__ void beside(int *data, uint64_t *signal, int *seen) {
+    if (threadIdx.x > 0) return;
+    if (blockIdx.x == 0) {
+        ONESIDED_INTENDED_RACE("a hint");
+        at_peer(data)[0] = 1;
+        return;
+    }
+    nvshmem_fence();
+    nvshmemx_signal_op(signal, 1, NVSHMEM_SIGNAL_SET, 1 - nvshmem_my_pe());
+    nvshmem_signal_wait_until(signal, NVSHMEM_CMP_EQ, 1);
+    ONESIDED_INTENDED_RACE("a look");
+    *seen = load(data);
+}
+
+// A bulk copy goes on beside its thread, and has its mark. Whoever looks has none.
+extern "C" __global__ void bulk(int *data, uint64_t *signal, int *seen) {
+    __shared__ alignas(16) int tile[4];
+    if (threadIdx.x > 0) return;
+    int *there = at_peer(data);
+    for (int i = 0; i < 4; i++) tile[i] = 1;
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    {
+        ONESIDED_INTENDED_RACE("a copy");
+        asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], 16;" ::"l"(there), "r"((unsigned)__cvta_generic_to_shared(tile)) : "memory");
+    }
+    asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+    asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+    *seen = data[0];
+}
