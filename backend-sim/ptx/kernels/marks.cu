@@ -149,3 +149,19 @@ extern "C" __global__ void bulk(int *data, uint64_t *signal, int *seen) {
     asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
     *seen = data[0];
 }
+
+// The same, with a fence of CUDA behind an access of its own block.
+extern "C" __global__ void beside_an_access(int *data, uint64_t *signal, int *seen) {
+    if (threadIdx.x > 0) return;
+    if (blockIdx.x == 0) {
+        ONESIDED_INTENDED_RACE("a hint");
+        at_peer(data)[0] = 1;
+        return;
+    }
+    seen[0] = *(volatile int *)(data + 1);
+    __threadfence_system();
+    *(volatile unsigned long long *)nvshmem_ptr(signal, 1 - nvshmem_my_pe()) = 1;
+    while (*(volatile unsigned long long *)signal == 0) {}
+    ONESIDED_INTENDED_RACE("a look");
+    *seen = load(data);
+}

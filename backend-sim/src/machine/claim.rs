@@ -289,7 +289,7 @@ impl Machine {
             }
             // what a thread comes after is the same in every order
             let by_thread = in_kernel && self.orders_by_thread();
-            let beside = completes != Completes::Stores || self.may_race(agent) || self.kernels.has_marks;
+            let beside = completes != Completes::Stores || self.may_race(agent);
             if !by_thread && beside && (covers_kernels || in_kernel) {
                 self.touch(Object::Scope(kernels), Touch::Read);
             }

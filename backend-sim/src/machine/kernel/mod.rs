@@ -87,7 +87,7 @@ pub(super) struct Kernels {
     /// The test of an mbarrier that is made next ends a loop, and it does not matter when.
     sees_steady_phase: bool,
     /// Whether a thread has come to a mark in this run.
-    pub(super) has_marks: bool,
+    has_marks: bool,
     /// Threads that poll by calls.
     polling: Vec<AgentId>,
     /// Addresses of modules' variables on a PE, and of the words by which grids synchronize.
