@@ -208,6 +208,37 @@ fn a_loop_that_is_a_wait_has_the_outcomes_of_one_that_looks_in_vain() {
     assert!(fewer.get() * 4 > compared.get(), "only {} of {} searches had fewer classes", fewer.get(), compared.get());
 }
 
+/// Plain accesses under a mark are steps as strong ones are: they have the same outcomes, and no finding. So have those of a kernel whose races are none.
+#[test]
+fn plain_accesses_under_a_mark_have_the_outcomes_of_strong_ones() {
+    let (compared, branching) = (Cell::new(0), Cell::new(0));
+    let programs = (1..=2usize).prop_flat_map(|threads| prop::collection::vec(talk(), PES * threads));
+    let cases = random::check_all(programs, 600, 0x6d61_726b, |program| {
+        let (text, threads) = (source(&program), program.len() / PES);
+        let plain = text.replace("ld.volatile.global", "ld.global").replace("st.volatile.global", "st.global");
+        let first = "mov.u64 %rd2, 0;\n";
+        let marked = plain.replacen(first, &format!("{first}.pragma \"onesided.intended_race: random\";\n"), 1);
+        let search = |text: &str, races| {
+            let source = Source::ptx("random.ptx", text);
+            seen((&source, threads), Explore::All { limit: LIMIT }, races).map_err(TestCaseError::fail)
+        };
+        let strong = search(&text, Races::Note)?;
+        for (text, races) in [(&marked, Races::Find), (&plain, Races::Note)] {
+            let plain = search(text, races)?;
+            prop_assert!(races == Races::Note || !plain.races, "a race is a finding");
+            if strong.complete && plain.complete {
+                prop_assert_eq!(&plain.outcomes, &strong.outcomes, "{:?}", races);
+                compared.set(compared.get() + 1);
+                branching.set(branching.get() + u32::from(plain.outcomes.len() > 1));
+            }
+        }
+        Ok(())
+    });
+    eprintln!("{} searches of {cases} programs compared; {} had several outcomes", compared.get(), branching.get());
+    assert!(compared.get() > cases, "only {} of {cases} programs were compared", compared.get() / 2);
+    assert!(branching.get() * 10 > compared.get(), "only {} had several outcomes", branching.get());
+}
+
 /// One thread's poll takes nothing away from another's. Each of these was said not to be deterministic.
 #[test]
 fn threads_of_a_block_poll_beside_each_other() {
