@@ -10,9 +10,13 @@ const MARKS: &str = include_str!("../ptx/kernels/marks.ptx");
 
 /// What the kernel leaves in `seen`.
 fn launch(pe: &Pe<Sim>, name: &str) -> Result<i32> {
+    launch_of(pe, MARKS, name)
+}
+
+fn launch_of(pe: &Pe<Sim>, text: &str, name: &str) -> Result<i32> {
     let (data, signal, seen) = (pe.alloc_zeroed::<i32>(4)?, pe.alloc_zeroed::<u64>(1)?, pe.alloc_zeroed::<i32>(1)?);
     let stream = pe.stream()?;
-    let module = pe.module(&Source::ptx("marks.ptx", MARKS))?;
+    let module = pe.module(&Source::ptx("marks.ptx", text))?;
     let kernel = module.kernel(name)?;
     let blocks = if name.starts_with("beside") { 2 } else { 1 };
     // SAFETY: every kernel of the file takes these three, and stays inside them.
@@ -106,19 +110,41 @@ fn a_mark_covers_functions_calls_and_what_follows_an_inner_mark() {
 fn a_loop_under_a_mark_polls() {
     let marked = proof("payload");
     assert_eq!((marked.outcomes, marked.races), (strings(&["[3, 3]"]), strings(&[])));
-    assert_eq!(marked.marks.len(), 2);
-    // a poll in vain is repeated behind a change only: as under a mark of the launch, and where no race is a finding
+    assert!(!marked.marks.is_empty());
+    // it is a wait, as under a mark of the launch, and as where no race is a finding; and so is a strong one
+    assert_eq!(marked.explored.schedules, 1);
     let of_the_launch = |pe: &Pe<Sim>| pe.intended_race("any value", |pe| launch(pe, "payload_unmarked"));
-    let note = Config { races: Races::Note, ..Config::pes(2) };
-    let noted = explore(note, ALL, |pe| launch(pe, "payload_unmarked"));
-    for other in [explore(Config::pes(2), ALL, of_the_launch), noted] {
+    let note = || Config { races: Races::Note, ..Config::pes(2) };
+    let strong = MARKS.replace("ld.global.u32", "ld.volatile.global.u32");
+    for other in [
+        explore(Config::pes(2), ALL, of_the_launch),
+        explore(note(), ALL, |pe| launch(pe, "payload_unmarked")),
+        explore(note(), ALL, |pe| launch_of(pe, &strong, "payload_unmarked")),
+    ] {
         assert!(other.explored.complete && other.explored.redundant == 0, "{:?}", other.explored);
-        assert_eq!(other.explored.schedules, marked.explored.schedules);
+        assert_eq!((other.explored.schedules, other.outcomes), (1, strings(&["[3, 3]"])));
     }
     // what lies beside the payload has not come with it
     let Seen { outcomes, races, .. } = proof("payload_and_more");
     assert_eq!(outcomes, strings(&["race"]));
     assert_eq!(races, strings(&["marks.cu:94 marks.cu:103"]));
+}
+
+/// The first value that it sees is the first that was stored, or the second, which the other word follows or not.
+#[test]
+fn a_wait_for_a_marked_store_ends_with_any_value() {
+    let values = [101, 102, 111, 112, 202, 212];
+    let both = values.iter().flat_map(|one| values.iter().map(move |other| format!("[{one}, {other}]")));
+    let both = BTreeSet::from_iter(both);
+    assert_eq!(proof("values").outcomes, both);
+    let note = || Config { races: Races::Note, ..Config::pes(2) };
+    let strong = MARKS.replace("ld.global.u32", "ld.volatile.global.u32");
+    for text in [MARKS, &strong] {
+        let noted = explore(note(), ALL, |pe| launch_of(pe, text, "values"));
+        assert!(noted.explored.complete, "{:?}", noted.explored);
+        assert_eq!(noted.outcomes, both);
+        assert_eq!(explore(note(), Explore::random(3_000, 1), |pe| launch_of(pe, text, "values")).outcomes, both);
+    }
 }
 
 /// A fence of a block without a mark may come before the marked store of another one, or behind it.

@@ -165,3 +165,20 @@ extern "C" __global__ void beside_an_access(int *data, uint64_t *signal, int *se
     ONESIDED_INTENDED_RACE("a look");
     *seen = load(data);
 }
+
+// One thread stores twice to a word, and to another one; the other waits for the first value, and looks at both.
+extern "C" __global__ void values(int *data, uint64_t *signal, int *seen) {
+    ONESIDED_INTENDED_RACE("any value may be seen");
+    int *there = at_peer(data);
+    if (threadIdx.x == 0) {
+        store(&there[0], 1);
+        store(&there[0], 2);
+        store(&there[1], 1);
+        return;
+    }
+    int first;
+    do {
+        first = load(data);
+    } while (first == 0);
+    *seen = 100 * first + 10 * load(data + 1) + load(data);
+}

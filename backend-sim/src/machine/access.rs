@@ -278,22 +278,27 @@ impl Machine {
             assumed.write(pe, span, disturbs);
             self.assumed = Some(assumed);
         }
-        let mut written = span;
-        if self.mode.needs.tracking && touch != Touch::Read && span.len <= MOST_KEPT {
-            // a wait may look at more of its words
-            let end = (span.start + span.len).next_multiple_of(8);
-            let start = span.start / 8 * 8;
-            let len = self.heap.len(pe, span.alloc).map_or(span.len, |len| end.min(len) - start);
-            let words = Span { start, len, ..span };
-            self.step.before.push((Object::memory(pe, words), self.heap.bytes(pe, words).into()));
-            written = words; // any of them may be waited for
-        }
+        let mut written = if touch == Touch::Read { span } else { self.keep_before(pe, span) };
         if touch != Touch::Read
             && let Some(assumed) = &mut self.assumed
         {
             written = assumed.writes(pe, span);
         }
         self.touch(Object::memory(pe, written), touch);
+    }
+
+    /// In a search: notes what is in memory before the chosen step. Returns which memory that is: waits may look at any of it.
+    pub(super) fn keep_before(&mut self, pe: PeId, span: Span) -> Span {
+        if !self.mode.needs.tracking || span.len > MOST_KEPT {
+            return span;
+        }
+        // a wait may look at more of its words
+        let end = (span.start + span.len).next_multiple_of(8);
+        let start = span.start / 8 * 8;
+        let len = self.heap.len(pe, span.alloc).map_or(span.len, |len| end.min(len) - start);
+        let words = Span { start, len, ..span };
+        self.step.before.push((Object::memory(pe, words), self.heap.bytes(pe, words).into()));
+        words
     }
 
     /// Notes that the chosen step touches something that others may touch.

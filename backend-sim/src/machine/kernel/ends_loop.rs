@@ -31,11 +31,12 @@ impl Machine {
         access: &Access,
         asked: (&'static str, At),
     ) -> bool {
-        if access.kind != AccessKind::Load || !access.order.is_strong() {
+        let is_strong = access.order.is_strong();
+        if access.kind != AccessKind::Load || !is_strong && !self.may_race(thread) {
             return false;
         }
         if access.is_shared() {
-            return self.awaits_phase(thread, id, access);
+            return is_strong && self.awaits_phase(thread, id, access);
         }
         let block = self.kernels.blocks[id].block.as_ref().expect("its turn is over");
         let Some(until) = block.ends_loop(access) else { return false };
@@ -48,7 +49,7 @@ impl Machine {
         let Until { compare, against, is_used, .. } = until;
         let wait = Wait { vars: word, dtype, cmp: cmp_of(compare), against: Against::One(against), signal: false };
         let condition = Condition::of_loop(wait, is_used && self.config.values_matter);
-        if self.races.is_on() {
+        if is_strong && self.races.is_on() {
             let agent = self.thread_acts(id, access.thread as usize);
             self.races.touch_strongly(agent, (pe, word), (How::AtomicRead, access.scope), None, asked);
         }

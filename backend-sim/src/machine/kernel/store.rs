@@ -49,6 +49,7 @@ impl Machine {
         if self.in_chosen_step {
             self.touch(Object::Scope(self.agents[agent].scope), Touch::Add { by: 1 });
             self.touch(Object::memory(pe, span), Touch::Write); // its own PE sees it from now on, and it is in order with others there
+            self.keep_before(pe, span); // a wait there ends when it arrives, and not now
         }
         self.fly(agent, id);
         if self.races.is_on() {

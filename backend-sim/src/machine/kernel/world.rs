@@ -56,7 +56,7 @@ impl<'m> KernelWorld<'m> {
     fn tell(&mut self, access: &Access, (pe, span): (PeId, Span), how: How, touch: Option<Touch>) {
         let asked = (name_of(access), self.code.at(access.place));
         let machine = &mut *self.machine;
-        let ending = if access.order.is_strong() { machine.kernels.ending.take() } else { None };
+        let ending = machine.kernels.ending.take();
         let touch = touch.filter(|_| !ending.is_some_and(|ending| ending.is_steady));
         if machine.kernels.workspaces.has(pe, span.alloc) {
             machine.meets_in_grid(self.block, access.thread as usize, (pe, span));
