@@ -1,8 +1,8 @@
 //! Loops of kernels that do nothing but load a word of their own PE: waits, as if by a call. Plain loads too, where their races are no findings: elsewhere
 //! such a loop is a race, or has no end.
 //!
-//! A look in vain leaves nothing behind, so it is no step, and a loop that is ended by one update has one class. Only the beginning of the
-//! loop is told to the race detector, and the load that ends it.
+//! A look in vain leaves nothing behind, so it is no step, and a loop that is ended by one update has one class. The race detector is
+//! told of the load that ends it, and of a strong load also when the loop begins.
 
 use onesided::backend::{Against, Span, Wait};
 use onesided::{At, Cmp, DType};
