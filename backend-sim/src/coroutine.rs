@@ -460,6 +460,15 @@ impl Drop for Hosts<'_> {
 }
 
 /// Simulations do not nest: a PE of an outer one would be resumed from an inner one's stack.
+///
+/// # Panics
+/// Where the caller is inside of one.
+#[track_caller]
+pub(crate) fn must_be_alone() {
+    assert!(LINK.get().is_null(), "a simulation cannot be started inside a PE of another");
+}
+
+/// The one simulation that a thread runs.
 struct Alone<'a>(PhantomData<&'a Link>);
 
 thread_local! {
@@ -470,7 +479,7 @@ thread_local! {
 impl Alone<'_> {
     #[track_caller]
     fn enter(link: &Link) -> Alone<'_> {
-        assert!(LINK.get().is_null(), "a simulation cannot be started inside a PE of another");
+        must_be_alone();
         LINK.set(link);
         Alone(PhantomData)
     }

@@ -8,7 +8,7 @@ use std::time::Instant;
 use onesided::{At, Error, ErrorKind, Pe, Result};
 
 use crate::config::{Config, Races};
-use crate::coroutine::Pulse;
+use crate::coroutine::{Pulse, must_be_alone};
 use crate::crew::Crew;
 use crate::determinism::{difference, not_deterministic};
 use crate::execution::{Engine, Executed, Program};
@@ -402,6 +402,7 @@ impl Simulation {
         tracing: bool,
         program: &Program<'_, T>,
     ) -> Result<Executed<T>> {
+        must_be_alone();
         let at = At::caller();
         program.collect(self.config().pes, &mut |program| self.execute_all(choices, tracing, program, at))
     }

@@ -8,6 +8,7 @@ use onesided::{At, Error, Result};
 use smallvec::{SmallVec, smallvec};
 
 use crate::config::{Config, Quiet, Races};
+use crate::coroutine::must_be_alone;
 use crate::crew::Crew;
 use crate::determinism::not_deterministic;
 use crate::execution::{Executed, Program};
@@ -69,6 +70,7 @@ impl Simulation {
         visit: Visitor<'_, T>,
         gather: impl FnOnce(&mut Simulation, &Setup, &mut Body<'_, T>) -> Result<End>,
     ) -> Result<Explored> {
+        must_be_alone();
         let end = match how {
             Explore::Random { schedules: 0, .. } | Explore::All { limit: 0 } => {
                 let why = "the number of schedules must be at least 1";

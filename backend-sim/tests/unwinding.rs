@@ -290,9 +290,18 @@ fn a_simulation_inside_a_pe_is_refused() {
         let mut inner = Simulation::new(Config::pes(1)).unwrap();
         inner.run(|pe| Ok(pe.my_pe())).map(drop)
     });
-    let said = verdict.kind.to_string();
-    let expected = ": a simulation cannot be started inside a PE of another";
-    assert!(said.starts_with("PE 0 panicked at backend-sim/tests/unwinding.rs:") && said.ends_with(expected), "{said}");
+    let searches = crate::verdict(1, |_: &Pe<Sim>| {
+        let mut inner = Simulation::new(Config::pes(1)).unwrap();
+        let all = Explore::All { limit: 9 };
+        inner.explore(all, |pe| Ok(pe.my_pe()), |_| std::ops::ControlFlow::Continue(())).map(drop)
+    });
+    for said in [verdict.kind.to_string(), searches.kind.to_string()] {
+        let expected = ": a simulation cannot be started inside a PE of another";
+        assert!(
+            said.starts_with("PE 0 panicked at backend-sim/tests/unwinding.rs:") && said.ends_with(expected),
+            "{said}"
+        );
+    }
     // and the thread is free again
     assert_eq!(in_order(Config::pes(1), |pe| Ok(pe.my_pe())), [0]);
 }
