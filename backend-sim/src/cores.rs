@@ -67,11 +67,11 @@ impl Cores<'_> {
         program: impl Fn(&Pe<Sim>) -> Result<T> + Sync,
         mut visit: impl FnMut(&Run<T>) -> ControlFlow<()>,
     ) -> Result<Explored> {
-        self.explore_process(how, &with_pe(program), &mut visit)
+        self.explore_program(how, &with_pe(program), &mut visit)
     }
 
     #[track_caller]
-    fn explore_process<T: Send>(
+    fn explore_program<T: Send>(
         &mut self,
         how: Explore,
         run: &(dyn Fn(&SimProcess) -> Result<T> + Sync),

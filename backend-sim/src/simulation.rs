@@ -404,10 +404,23 @@ impl Simulation {
     ) -> Result<Executed<T>> {
         must_be_alone();
         let at = At::caller();
-        program.collect(self.config().pes, &mut |program| self.execute_all(choices, tracing, program, at))
+        program.collect(self.config().pes, &mut |program| self.execute_untyped(choices, tracing, program, at))
     }
 
-    fn execute_all(&mut self, choices: &Choices, tracing: bool, program: &Program<'_>, at: At) -> Result<Executed> {
+    /// Runs what a chooser picks, for what the program returns.
+    #[track_caller]
+    pub(crate) fn execute_by<T, C: Chooser>(
+        &mut self,
+        chooser: &mut C,
+        max_steps: u64,
+        tracing: bool,
+        program: &Program<'_, T>,
+    ) -> Result<Executed<T>> {
+        let (n, at) = (self.config().pes, At::caller());
+        program.collect(n, &mut |program| self.engine.execute(chooser, max_steps, tracing, program, at))
+    }
+
+    fn execute_untyped(&mut self, choices: &Choices, tracing: bool, program: &Program<'_>, at: At) -> Result<Executed> {
         let given = self.config().max_steps;
         let max = given.unwrap_or(MAX_STEPS);
         Ok(match choices {

@@ -286,16 +286,14 @@ fn simulations_one_after_the_other_and_side_by_side() {
 
 #[test]
 fn a_simulation_inside_a_pe_is_refused() {
-    let verdict = verdict(1, |_: &Pe<Sim>| {
-        let mut inner = Simulation::new(Config::pes(1)).unwrap();
-        inner.run(|pe| Ok(pe.my_pe())).map(drop)
+    let inside = |start: fn(&mut Simulation) -> Result<()>| {
+        verdict(1, |_: &Pe<Sim>| start(&mut Simulation::new(Config::pes(1)).unwrap())).kind.to_string()
+    };
+    let runs = inside(|inner| inner.run(|pe| Ok(pe.my_pe())).map(drop));
+    let searches = inside(|inner| {
+        inner.explore(Explore::All { limit: 9 }, |pe| Ok(pe.my_pe()), |_| std::ops::ControlFlow::Continue(())).map(drop)
     });
-    let searches = crate::verdict(1, |_: &Pe<Sim>| {
-        let mut inner = Simulation::new(Config::pes(1)).unwrap();
-        let all = Explore::All { limit: 9 };
-        inner.explore(all, |pe| Ok(pe.my_pe()), |_| std::ops::ControlFlow::Continue(())).map(drop)
-    });
-    for said in [verdict.kind.to_string(), searches.kind.to_string()] {
+    for said in [runs, searches] {
         let expected = ": a simulation cannot be started inside a PE of another";
         assert!(
             said.starts_with("PE 0 panicked at backend-sim/tests/unwinding.rs:") && said.ends_with(expected),

@@ -1,4 +1,4 @@
-/* What a kernel says to the simulator. On GPUs, and to other compilers, it is nothing.
+/* What a kernel says to the simulator. On GPUs it is nothing.
  *
  *     {
  *         ONESIDED_INTENDED_RACE("the payload is its own flag");

@@ -24,13 +24,6 @@ extern "C" __global__ void looks(int *data, uint64_t *signal, int *seen) {
     *seen = data[0];
 }
 
-extern "C" __global__ void looks_unmarked(int *data, uint64_t *signal, int *seen) {
-    if (threadIdx.x > 0) return;
-    int *there = at_peer(data);
-    there[0] = 1;
-    *seen = data[0];
-}
-
 // A mark ends with its braces, however they are left.
 extern "C" __global__ void leaves(int *data, uint64_t *signal, int *seen) {
     if (threadIdx.x > 0) return;
@@ -72,16 +65,6 @@ extern "C" __global__ void payload(int *data, uint64_t *signal, int *seen) {
     }
     do {
         ONESIDED_INTENDED_RACE("the payload is its own flag");
-        value = load(data + threadIdx.x);
-    } while (value == 0);
-    atomicAdd(seen, value);
-}
-
-extern "C" __global__ void payload_unmarked(int *data, uint64_t *signal, int *seen) {
-    int *there = at_peer(data);
-    int value;
-    there[threadIdx.x] = threadIdx.x + 1;
-    do {
         value = load(data + threadIdx.x);
     } while (value == 0);
     atomicAdd(seen, value);
@@ -181,4 +164,19 @@ extern "C" __global__ void values(int *data, uint64_t *signal, int *seen) {
         first = load(data);
     } while (first == 0);
     *seen = 100 * first + 10 * load(data + 1) + load(data);
+}
+
+// Past the cache, as DeepEP reads: the load may be answered by what was there before, wait or not.
+extern "C" __global__ void read_only(int *data, uint64_t *signal, int *seen) {
+    if (threadIdx.x > 0) return;
+    nvshmem_int_p(data, 1, 1 - nvshmem_my_pe());
+    nvshmem_fence();
+    nvshmemx_signal_op(signal, 1, NVSHMEM_SIGNAL_SET, 1 - nvshmem_my_pe());
+    nvshmem_signal_wait_until(signal, NVSHMEM_CMP_EQ, 1);
+    int value;
+    {
+        ONESIDED_INTENDED_RACE("not cached on this GPU");
+        asm volatile("ld.global.nc.u32 %0, [%1];" : "=r"(value) : "l"(data) : "memory");
+    }
+    *seen = value;
 }

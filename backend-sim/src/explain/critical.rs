@@ -106,10 +106,7 @@ fn tried<T, C: Chooser>(
     program: &Program<'_, T>,
 ) -> Result<Tried> {
     let mut chooser = Behind::new(steps, behind);
-    let n = simulation.config().pes;
-    let mut execute =
-        |program: &Program<'_>| simulation.engine.execute(&mut chooser, max_steps, false, program, At::caller());
-    let run = program.collect(n, &mut execute)?;
+    let run = simulation.execute_by(&mut chooser, max_steps, false, program)?;
     let stopped = matches!(run.verdict.kind, VerdictKind::Stopped { .. });
     Ok(Tried { well: run.verdict.is_ok() && !chooser.is_lost, stopped, steps: run.steps, taken: chooser.taken })
 }
@@ -337,7 +334,7 @@ impl<T> Search<'_, '_, '_, T> {
             let mut chooser = Behind::new(steps, Exceptions::default());
             chooser.named = number - 1;
             let max = self.runs.max_steps;
-            self.runs.execute(&mut chooser, max, true)?;
+            self.runs.simulation.execute_by(&mut chooser, max, true, &self.runs.program)?;
             Ok(chooser.words.filter(|_| !chooser.is_lost))
         };
         let (own, other) = (word(&self.steps)?, word(well)?);

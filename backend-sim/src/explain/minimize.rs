@@ -157,24 +157,13 @@ impl<'a, T> Runs<'a, T> {
         self.left == 0 || self.limits.reached(0, || 0).is_some()
     }
 
-    pub(super) fn execute<C: Chooser>(
-        &mut self,
-        chooser: &mut C,
-        max_steps: u64,
-        tracing: bool,
-    ) -> Result<Executed<T>> {
-        let Simulation { engine, .. } = &mut self.simulation;
-        let n = engine.config().pes;
-        self.program.collect(n, &mut |program| engine.execute(chooser, max_steps, tracing, program, At::caller()))
-    }
-
     /// A run, unless the effort is used up.
     pub(super) fn with<C: Chooser>(&mut self, chooser: &mut C) -> Result<Option<Executed<T>>> {
         if self.is_over() {
             return Ok(None);
         }
         self.made += 1;
-        let executed = self.execute(chooser, self.max_steps, false)?;
+        let executed = self.simulation.execute_by(chooser, self.max_steps, false, &self.program)?;
         if matches!(executed.verdict.kind, VerdictKind::Stopped { .. }) {
             self.left = 0;
             return Ok(None);
@@ -256,13 +245,13 @@ impl<'a, T> Runs<'a, T> {
     pub(super) fn recorded(&mut self, mut exceptions: Vec<Exception>) -> Result<Minimized<T>> {
         self.simulation.engine.ends_at(Deadline::default()); // what was found is kept
         let mut chooser = Exceptions::new(&exceptions);
-        self.execute(&mut chooser, self.max_steps, true)?;
+        self.simulation.execute_by(&mut chooser, self.max_steps, true, &self.program)?;
         exceptions.retain(|exception| chooser.has_held(exception));
         let words: &BTreeMap<StepName, String> = &chooser.words;
         let unreached = exceptions.iter().map(|exception| exception.after).filter(|step| !words.contains_key(step));
         let mut in_order = Exceptions::naming(unreached); // the run in order may come to them
         if !in_order.is_settled() {
-            self.execute(&mut in_order, self.max_steps, true)?;
+            self.simulation.execute_by(&mut in_order, self.max_steps, true, &self.program)?;
         }
         let unreached = |step: &StepName| match in_order.words.get(step) {
             Some(words) => format!("{words}, which is not reached"),

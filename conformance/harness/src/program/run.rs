@@ -83,7 +83,7 @@ pub(super) enum End {
 const LONG: u64 = 100_000;
 
 /// Runs a plan.
-pub(super) fn run(program: Main<'_>, plan: &Plan) -> Done {
+pub(super) fn run(main: Main<'_>, plan: &Plan) -> Done {
     let start = Instant::now();
     let mut done = Done {
         end: End::Fine,
@@ -105,7 +105,7 @@ pub(super) fn run(program: Main<'_>, plan: &Plan) -> Done {
         outcomes: BTreeSet::new(),
         has_more_outcomes: false,
     };
-    if let Err(error) = visit(program, plan, &mut done) {
+    if let Err(error) = visit(main, plan, &mut done) {
         done.end = End::Error(error.message().to_string());
     }
     if let Some(run) = done.recorded.as_ref().filter(|_| done.end == End::Finding)
