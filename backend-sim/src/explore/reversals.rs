@@ -1,6 +1,7 @@
 //! Which pairs of steps of a run can be taken the other way round, and how.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::machine::{Access, Awaited, BlockedWait, Object, ObjectKind, Past, Step, Test};
@@ -88,6 +89,17 @@ pub(crate) struct Order {
     conflicts: Vec<Vec<usize>>,
 }
 
+/// The end of a wait.
+#[derive(Debug)]
+struct Wait {
+    /// What comes before it in every schedule.
+    past: Past,
+    /// Steps that add to its variable, and how much.
+    adds: Vec<(usize, u64)>,
+    /// Steps that do not commute with it.
+    conflicts: Past,
+}
+
 /// A sequence of steps that takes two steps of a run the other way round.
 #[derive(Debug)]
 pub(crate) struct Reversal {
@@ -163,10 +175,8 @@ impl Order {
 
     /// A past, with everything that comes before its steps.
     fn closure(&self, past: &Past) -> Past {
-        let mut all = past.clone();
         // a step that is the last to enter a collective is among those that it meets
-        past.iter().filter_map(|step| self.before.get(step)).for_each(|before| all.join(before));
-        all
+        past.closure(|step| self.before.get(step))
     }
 
     pub(crate) fn key(&self, step: usize) -> u64 {
@@ -191,26 +201,23 @@ impl Order {
     pub(crate) fn reversals(&self) -> impl Iterator<Item = Reversal> {
         (0..self.before.len()).flat_map(move |second| {
             let firsts = self.conflicts[second].iter().copied();
-            firsts.filter(move |&first| self.is_reversible(first, second)).map(move |first| {
+            let wait = Rc::new(self.wait(second));
+            let of = Rc::clone(&wait);
+            firsts.filter(move |&first| self.is_reversible(first, second, of.as_ref().as_ref())).map(move |first| {
                 let steps: Vec<usize> = self.behind(first, second).chain([second]).collect();
-                let last = self.before_at_the_end(second, &steps);
+                let last = match &*wait {
+                    Some(wait) => self.before_at_the_end(wait, &steps),
+                    None => self.before[second].clone(),
+                };
                 Reversal { before: first, steps, last }
             })
         })
     }
 
-    /// What comes before a step at the end of a sequence.
-    fn before_at_the_end(&self, second: usize, steps: &[usize]) -> Past {
-        let event = self.event(second);
-        if event.test.is_none() {
-            return self.before[second].clone();
-        }
-        let mut before = self.closure(&event.past);
-        let conflicts = |step: &usize| {
-            let others = &self.event(*step).touches;
-            *step != second && event.touches.iter().any(|access| others.iter().any(|other| access.conflicts(other)))
-        };
-        steps.iter().copied().filter(conflicts).for_each(|step| self.add(&mut before, step));
+    /// What comes before the end of a wait at the end of a sequence.
+    fn before_at_the_end(&self, wait: &Wait, steps: &[usize]) -> Past {
+        let mut before = wait.past.clone();
+        steps.iter().filter(|&&step| wait.conflicts.contains(step)).for_each(|&step| self.add(&mut before, step));
         before
     }
 
@@ -226,23 +233,47 @@ impl Order {
         self.event(step).touches.iter().map(|access| test.added_by(access)).fold(0, u64::wrapping_add)
     }
 
-    fn is_reversible(&self, first: usize, second: usize) -> bool {
+    /// What is to be known of the end of a wait, if the step is one.
+    fn wait(&self, step: usize) -> Option<Wait> {
+        let event = self.event(step);
+        let add = |test: &Test| {
+            let others = (0..self.run.len()).filter(|&other| other != step && !self.run[other].forced);
+            others.map(|other| (other, self.added(other, test))).filter(|(_, by)| *by != 0).collect()
+        };
+        let adds = match event.test.as_ref()? {
+            Awaited::Word(test) => add(test),
+            Awaited::Phase { .. } => Vec::new(),
+        };
+        let mut conflicts = Past::default();
+        let theirs = |other: usize| &self.run[other].touches;
+        let conflicting = |&other: &usize| {
+            event.touches.iter().any(|access| theirs(other).iter().any(|other| access.conflicts(other)))
+        };
+        (0..self.run.len()).filter(|&other| other != step).filter(conflicting).for_each(|other| conflicts.add(other));
+        Some(Wait { past: self.closure(&event.past), adds, conflicts })
+    }
+
+    fn is_reversible(&self, first: usize, second: usize, wait: Option<&Wait>) -> bool {
         let event = self.event(second);
-        match &event.test {
+        let Some(Wait { past, adds, .. }) = wait else {
+            return !event.past.contains(first) && self.is_next(first, second) && self.is_enabled_without(first, event);
+        };
+        if past.contains(first) {
+            return false;
+        }
+        match event.test {
             // a wait may end before any update since it began, if its condition held then
-            Some(Awaited::Word(test)) => {
-                let value = self.event(first).value_before(test);
-                let added: u64 =
-                    self.behind(first, second).map(|step| self.added(step, test)).fold(0, u64::wrapping_add);
-                value.is_none_or(|value| test.holds_after(value, added)) && !self.closure(&event.past).contains(first)
-            }
+            Some(Awaited::Word(test)) => self.event(first).value_before(&test).is_none_or(|value| {
+                let behind = adds.iter().filter(|&&(step, _)| step > first && !self.before[step].contains(first));
+                test.holds_after(value, behind.map(|(_, by)| *by).fold(0, u64::wrapping_add))
+            }),
             // a look may come before any arrival in the phase behind the one that it sees
-            &Some(Awaited::Phase { mbarrier, is_odd }) => {
+            Some(Awaited::Phase { mbarrier, is_odd }) => {
                 let mut touched = self.event(first).touches.iter();
                 let before = touched.find_map(|access| access.phase_before(&mbarrier));
-                before.is_some_and(|before| before != is_odd) && !self.closure(&event.past).contains(first)
+                before.is_some_and(|before| before != is_odd)
             }
-            None => !event.past.contains(first) && self.is_next(first, second) && self.is_enabled_without(first, event),
+            None => unreachable!("the step ends a wait"),
         }
     }
 

@@ -69,7 +69,6 @@ impl Listener for Relaxed<'_> {
 
 impl Machine {
     /// A host performs an operation.
-    #[inline]
     pub(super) fn issue(&mut self, host: AgentId, op: &Op, values: &Values<'_>, at: At) -> Progress {
         match self.mode.needs.relaxed {
             true => self.issue_relaxed(host, op, values, at),

@@ -44,6 +44,23 @@ impl Past {
         })
     }
 
+    /// These steps, and everything that comes before them: `before` says of a step what that is, all of it.
+    pub(crate) fn closure<'a>(&self, before: impl Fn(usize) -> Option<&'a Past>) -> Past {
+        let mut all = Past::default();
+        for word in (0..self.0.len()).rev() {
+            // from the last step on: with it come most of the others
+            let missing = |all: &Past| self.0[word] & !all.0.get(word).copied().unwrap_or_default();
+            while let Some(bit) = missing(&all).checked_ilog2() {
+                let step = 64 * word + bit as usize;
+                all.add(step);
+                if let Some(before) = before(step) {
+                    all.join(before);
+                }
+            }
+        }
+        all
+    }
+
     /// Bytes that it takes besides itself.
     pub(crate) fn memory(&self) -> usize {
         size_of_val(&self.0[..])
@@ -70,5 +87,19 @@ mod tests {
         assert_eq!(a.iter().collect::<Vec<_>>(), [3, 200]);
         a.clear();
         assert_eq!(a, Past::default());
+    }
+
+    #[test]
+    fn a_closure_has_what_comes_before_its_steps_and_before_those() {
+        let of = |steps: &[usize]| {
+            let mut past = Past::default();
+            steps.iter().for_each(|step| past.add(*step));
+            past
+        };
+        let before = [(3, of(&[])), (70, of(&[3])), (200, of(&[3, 70]))];
+        let find = |step| before.iter().find(|(other, _)| *other == step).map(|(_, before)| before);
+        assert_eq!(of(&[200]).closure(find), of(&[3, 70, 200]));
+        assert_eq!(of(&[5, 70]).closure(find), of(&[3, 5, 70]));
+        assert_eq!(Past::default().closure(find), Past::default());
     }
 }

@@ -9,6 +9,7 @@
 //! | `ordering/` … `memory/` | a chapter each: its list, and a file for each bug |
 
 use onesided::{Backend, Pe, Result};
+use onesided_sim::Sim;
 
 mod atomics;
 mod collectives;
@@ -75,6 +76,15 @@ pub fn all<B: Backend>() -> Vec<Bug<B>> {
         kernels::bugs(),
     ];
     chapters.into_iter().flatten().collect()
+}
+
+/// All bugs, for the simulator. What uses this does not compile the corpus once more.
+///
+/// ```
+/// assert!(onesided_bugs::simulated().iter().any(|bug| bug.name == "put_signal_by_hand"));
+/// ```
+pub fn simulated() -> Vec<Bug<Sim>> {
+    all()
 }
 
 /// The list of a chapter: each bug is a module with a `LABEL` and the programs `buggy` and `fixed`.

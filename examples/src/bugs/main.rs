@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use onesided::{Backend, Pe, Result};
-use onesided_bugs::{Bug, Program as Run, all};
+use onesided_bugs::{Bug, Program as Run, all, simulated};
 use onesided_harness::{Program, clap, main_with_options};
 
 /// What stands behind the name of a repaired twin.
@@ -19,7 +19,7 @@ struct Bugs {
 /// The name of a bug, or of a repaired twin.
 fn known(name: &str) -> std::result::Result<String, String> {
     let stem = name.strip_suffix(FIXED).unwrap_or(name);
-    let bugs = all::<onesided_sim::Sim>();
+    let bugs = simulated();
     if bugs.iter().any(|bug| bug.name == stem) {
         return Ok(name.to_string());
     }

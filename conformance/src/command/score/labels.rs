@@ -3,8 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use onesided_bugs::{Class, Edit, Lines, PROFILES, all};
-use onesided_sim::Sim;
+use onesided_bugs::{Class, Edit, Lines, PROFILES, simulated};
 use serde::Deserialize;
 
 /// The schema of a file of labels. The README of `onesided-bugs` describes it.
@@ -27,7 +26,7 @@ pub(super) struct Label {
 
 /// The programs of the corpus: each bug, and its repaired twin under every profile. What only `--strict` finds is right.
 pub(super) fn corpus() -> Vec<Label> {
-    let labels = all::<Sim>().into_iter().flat_map(|bug| {
+    let labels = simulated().into_iter().flat_map(|bug| {
         let (label, lines) = (bug.label, bug.lines());
         let every = || PROFILES.map(str::to_string).to_vec();
         let fixed = Label {

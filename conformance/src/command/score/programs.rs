@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use std::process::Command;
 use std::time::Duration;
 
-use onesided_bugs::{Bug, Class, Program, all};
+use onesided_bugs::{Bug, Class, Program, simulated};
 use onesided_harness::tool::finding::{of_fix, of_verdict};
 use onesided_harness::tool::interrupt;
 use onesided_show::Finding;
@@ -32,7 +32,7 @@ impl Runner {
     pub(super) fn corpus(schedules: u64) -> Runner {
         let both =
             |Bug { name, buggy, fixed, .. }: Bug<Sim>| [(name.to_string(), buggy), (format!("{name}_fixed"), fixed)];
-        Runner::Corpus { programs: all().into_iter().flat_map(both).collect(), schedules }
+        Runner::Corpus { programs: simulated().into_iter().flat_map(both).collect(), schedules }
     }
 
     /// # Errors

@@ -143,3 +143,17 @@ KERNEL(misaligned_load) { out[0] = (int)*(volatile uint64_t *)(in + 1); }
 KERNEL(aligned_load) { out[0] = (int)*(volatile uint64_t *)(in + 2); }
 KERNEL(trap) { if (N == 2) __trap(); }
 KERNEL(no_trap) { if (N != 2) __trap(); }
+// A word that is its own flag is read while it may be written. Where that is meant, a mark says so: it is no race, and all else stays as it is.
+#include <onesided.h>
+#define OWN_FLAG(MARK, LOOK)                                                                                            \
+    volatile int *word = data;                                                                                          \
+    nvshmem_int_p(data, 42, NEXT);                                                                                      \
+    {                                                                                                                   \
+        MARK;                                                                                                           \
+        LOOK;                                                                                                           \
+        out[0] = *word;                                                                                                 \
+    }
+#define MEANT ONESIDED_INTENDED_RACE("the word is its own flag")
+KERNEL(word_polled) { OWN_FLAG(, while (*word == 0) {}) }
+KERNEL(word_polled_as_meant) { OWN_FLAG(MEANT, while (*word == 0) {}) }
+KERNEL(word_read_as_meant) { OWN_FLAG(MEANT, ) }

@@ -504,4 +504,7 @@ part! { misuse in "misuse" by run:
     aligned_load: 1, thread();
     trap: 2, thread() => |case| case.ends_in_verdict();
     no_trap: 2, thread();
+    word_polled: 2 racy, thread();
+    word_polled_as_meant: 2, thread();
+    word_read_as_meant: 2, thread();
 }

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use onesided_bugs::{Bug, Class, PROFILES, Program, all};
+use onesided_bugs::{Bug, Class, PROFILES, Program, simulated};
 use onesided_sim::{Config, Explore, Profile, Races, Run, Sim, Simulation};
 
 /// The most schedules of an exhaustive search. All but the programs of [`POLLS`] have fewer.
@@ -105,7 +105,7 @@ fn nothing(wrong: &[String]) {
 
 fn every_repaired_twin_is_right(profile: Profile) {
     let mut wrong = Vec::new();
-    for bug in all::<Sim>() {
+    for bug in simulated() {
         let mut finding = None;
         let all = visit(&bug, simulation(&bug, profile, Races::Find), bug.fixed, |run| match class(run) {
             Some(_) => {
@@ -136,7 +136,7 @@ fn every_repaired_twin_is_right_under_nvlink() {
 #[test]
 fn what_is_no_race_is_found() {
     let mut wrong = Vec::new();
-    for bug in all::<Sim>().into_iter().filter(|bug| ![Class::Race, Class::Lint].contains(&bug.label.class)) {
+    for bug in simulated().into_iter().filter(|bug| ![Class::Race, Class::Lint].contains(&bug.label.class)) {
         for profile in shows_under(&bug) {
             let search = |wanted: &dyn Fn(Class) -> bool| find(&bug, simulation(&bug, profile, Races::Find), wanted);
             let Some(said) = search(&|class| class == bug.label.class) else {
@@ -159,7 +159,7 @@ fn what_is_no_race_is_found() {
 #[test]
 fn races_are_found_at_their_lines() {
     let mut wrong = Vec::new();
-    for bug in all::<Sim>().into_iter().filter(|bug| bug.label.class == Class::Race) {
+    for bug in simulated().into_iter().filter(|bug| bug.label.class == Class::Race) {
         for profile in shows_under(&bug) {
             let in_order = simulation(&bug, profile, Races::Find).run(bug.buggy).unwrap();
             if lines_of_races(&bug, &in_order).0 == NOT_IN_ORDER.contains(&bug.name) {
@@ -186,7 +186,7 @@ fn races_are_found_at_their_lines() {
 #[test]
 fn races_do_harm() {
     let mut wrong = Vec::new();
-    for bug in all::<Sim>().into_iter().filter(|bug| bug.label.class == Class::Race) {
+    for bug in simulated().into_iter().filter(|bug| bug.label.class == Class::Race) {
         for profile in shows_under(&bug) {
             let harm = find(&bug, simulation(&bug, profile, Races::Ignore), |_| true);
             if harm.is_some() == HARMLESS.contains(&bug.name) {
@@ -201,7 +201,7 @@ fn races_do_harm() {
 #[test]
 fn a_bug_shows_only_where_its_label_says() {
     let mut wrong = Vec::new();
-    for bug in all::<Sim>() {
+    for bug in simulated() {
         for profile in PROFILES
             .map(|name| name.parse().unwrap())
             .into_iter()

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use onesided::{Pe, Result};
-use onesided_bugs::{Bug, Class, all};
+use onesided_bugs::{Bug, Class, simulated};
 use onesided_sim::{Config, Effort, Explore, Profile, Races, Run, Sim, Simulation};
 
 /// Exceptions that are enough for every bug.
@@ -12,7 +12,7 @@ const FEW: usize = 4;
 /// Each bug that the run in order does not have, with its cluster and a run that has it.
 fn found_at_random(races: Races) -> Vec<(Bug<Sim>, Simulation, Run<()>)> {
     let mut found = Vec::new();
-    for bug in all::<Sim>() {
+    for bug in simulated() {
         if [Class::Lint, Class::Leak].contains(&bug.label.class) {
             continue;
         }

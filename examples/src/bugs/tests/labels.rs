@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use onesided_bugs::{Bug, Class, Edit, PROFILES, all};
+use onesided_bugs::{Bug, Class, Edit, PROFILES, simulated};
 use onesided_sim::{Profile, Sim};
 use serde_json::json;
 
@@ -30,15 +30,15 @@ fn every_file_is_a_bug_with_a_name_of_its_own() {
         }
     }
     files.retain(|file| !file.ends_with("/mod.rs") && !file.ends_with(".ptx")); // PTX is compiled from a file
-    let listed: BTreeSet<String> = all::<Sim>().iter().map(|bug| bug.file.to_string()).collect();
+    let listed: BTreeSet<String> = simulated().iter().map(|bug| bug.file.to_string()).collect();
     assert_eq!(files, listed);
-    let names: BTreeSet<&str> = all::<Sim>().iter().map(|bug| bug.name).collect();
+    let names: BTreeSet<&str> = simulated().iter().map(|bug| bug.name).collect();
     assert_eq!(names.len(), listed.len());
 }
 
 #[test]
 fn labels_are_whole() {
-    for bug in all::<Sim>() {
+    for bug in simulated() {
         let Bug { name, label, .. } = &bug;
         let lines = bug.lines();
         assert!((2..=4).contains(&label.pes) && !label.seen.is_empty() && !label.profiles.is_empty(), "{name}");
@@ -65,7 +65,7 @@ where
 
 #[test]
 fn twins_differ_in_few_lines() {
-    for bug in all::<Sim>() {
+    for bug in simulated() {
         let lines = programs(&bug).map(|text| {
             let lines = text.lines().map(|line| line.split("// bug: ").next().unwrap_or_default().trim());
             lines.filter(|line| !line.is_empty() && *line != "}").collect::<Vec<_>>()
@@ -97,7 +97,7 @@ fn every_misuse_that_is_a_race_is_here() {
     let rows = table.lines().filter(|line| line.starts_with("| ") && line.contains("| by race"));
     let rows: Vec<u32> = rows.map(|line| line.split('|').nth(1).unwrap().trim().parse().unwrap()).collect();
     assert!(rows.len() >= 10, "{rows:?}");
-    let seen: Vec<&str> = all::<Sim>().iter().map(|bug| bug.label.seen).collect();
+    let seen: Vec<&str> = simulated().iter().map(|bug| bug.label.seen).collect();
     for row in rows {
         let name = format!("MISUSE.md, row {row}");
         let is_it =
@@ -145,7 +145,7 @@ fn compare(path: &Path, fresh: &str) {
 fn table() -> String {
     let mut text = String::new();
     let mut chapter = "";
-    for bug in all::<Sim>() {
+    for bug in simulated() {
         let Bug { name, label, file, .. } = &bug;
         if bug.chapter != chapter {
             chapter = bug.chapter;
@@ -166,7 +166,7 @@ fn table() -> String {
 /// One program a line.
 fn labels() -> String {
     let mut programs = Vec::new();
-    for Bug { name, label, file, .. } in all::<Sim>() {
+    for Bug { name, label, file, .. } in simulated() {
         let fix = label.fix.map(Edit::name);
         programs.push(json!({
             "name": name, "class": label.class.name(), "pes": label.pes, "profiles": label.profiles,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use onesided_bugs::{Class, Program, all};
+use onesided_bugs::{Class, Program, simulated};
 use onesided_sim::{Config, Lint, LintKind, Profile, Sim, Simulation};
 
 /// Twins that wait for what a plain put writes. So did the programs that they come from, and NVSHMEM's examples do; the bug is
@@ -20,7 +20,7 @@ fn lints(pes: usize, profile: Profile, program: Program<Sim>) -> Vec<Lint> {
 fn repaired_twins_have_no_lint() {
     let mut wrong = Vec::new();
     for profile in Profile::ALL {
-        for bug in all::<Sim>() {
+        for bug in simulated() {
             let found = lints(bug.label.pes, profile, bug.fixed);
             let kinds: Vec<LintKind> = found.iter().map(|lint| lint.kind).collect();
             let expected: &[LintKind] = match WAIT_FOR_PUTS.contains(&bug.name) {
@@ -39,7 +39,7 @@ fn repaired_twins_have_no_lint() {
 /// In schedules other than the one in order too.
 #[test]
 fn repaired_twins_have_no_lint_in_random_orders() {
-    for bug in all::<Sim>().into_iter().filter(|bug| !WAIT_FOR_PUTS.contains(&bug.name)) {
+    for bug in simulated().into_iter().filter(|bug| !WAIT_FOR_PUTS.contains(&bug.name)) {
         let mut simulation = Simulation::new(Config { strict: true, ..Config::pes(bug.label.pes) }).unwrap();
         let explored = simulation.explore(onesided_sim::Explore::random(20, 0), bug.fixed, |run| {
             assert!(run.verdict.lints.is_empty(), "{} on {}: {}", bug.name, run.schedule, run.verdict.lints[0]);
@@ -53,7 +53,7 @@ fn repaired_twins_have_no_lint_in_random_orders() {
 #[test]
 fn bugs_with_a_lint() {
     let mut found: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for bug in all::<Sim>() {
+    for bug in simulated() {
         for lint in lints(bug.label.pes, Profile::Spec, bug.buggy) {
             found.entry(lint.kind.name()).or_default().push(bug.name);
         }
@@ -64,7 +64,7 @@ fn bugs_with_a_lint() {
 /// A bug of this class has nothing else, and its lint names both lines.
 #[test]
 fn bugs_that_are_lints_are_found_at_their_lines() {
-    for bug in all::<Sim>().into_iter().filter(|bug| bug.label.class == Class::Lint) {
+    for bug in simulated().into_iter().filter(|bug| bug.label.class == Class::Lint) {
         let found = lints(bug.label.pes, Profile::Spec, bug.buggy);
         let [lint] = &found[..] else { panic!("{}: {found:?}", bug.name) };
         let marks = bug.lines();
