@@ -7,7 +7,7 @@ use std::cell::{OnceCell, RefCell};
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use cudarc::driver::sys::{self, CU_MEMHOSTALLOC_PORTABLE, CUdeviceptr};
+use cudarc::driver::sys::{self, CU_MEMHOSTALLOC_PORTABLE, CUcontext, CUdeviceptr, CUresult};
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DriverError, PinnedHostSlice, result};
 use onesided::{At, Error, ErrorKind, Result};
 
@@ -17,6 +17,7 @@ use crate::staging::Staging;
 /// The GPU of this PE: the primary context, which NVSHMEM uses too, and streams for the backend's own work.
 #[derive(Debug)]
 pub(crate) struct Device {
+    current: Current,
     context: Arc<CudaContext>,
     /// For the copies of `read` and `write`. It is made at the start, because cudarc waits for everything in the context
     /// when it makes its first stream; later that work may wait for this thread. Like `side`, it does not wait for the
@@ -28,6 +29,35 @@ pub(crate) struct Device {
     staging: Staging,
     /// A page-locked word, to which a stream copies what the host reads. Made when first needed.
     answer: OnceCell<RefCell<PinnedHostSlice<u64>>>,
+}
+
+/// What every operation asks: whether this PE's context is the current one. It lies together, and where operations begin, because between two of
+/// them the driver uses the processor's caches for itself.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Current {
+    /// `cuCtxGetCurrent`.
+    ask: unsafe extern "C" fn(*mut CUcontext) -> CUresult,
+    ours: CUcontext,
+}
+
+impl Current {
+    fn new(context: &CudaContext) -> Result<Current, Problem> {
+        // SAFETY: the driver is loaded: it has made the context. Its libraries' initializers have run.
+        let driver = unsafe { sys::culib() };
+        // SAFETY: this is the function's type.
+        let ask = unsafe { driver.get(b"cuCtxGetCurrent\0") };
+        let ask =
+            ask.map_err(|error| Problem::Failed { call: "cuCtxGetCurrent".to_string(), why: error.to_string() })?;
+        Ok(Current { ask: *ask, ours: context.cu_ctx() }) // the library stays loaded as long as the process
+    }
+
+    #[inline]
+    pub(crate) fn is_ours(&self) -> bool {
+        let mut current = std::ptr::null_mut();
+        // SAFETY: writes the pointer.
+        let asked = unsafe { (self.ask)(&raw mut current) };
+        asked == CUresult::CUDA_SUCCESS && current == self.ours
+    }
 }
 
 /// A GPU whose context exists.
@@ -67,7 +97,15 @@ impl Device {
     /// Makes the context current in this thread.
     pub(crate) fn new(Awake { context, copies }: Awake) -> Result<Device, Problem> {
         context.bind_to_thread().map_err(|error| failed("cuCtxSetCurrent", error))?;
-        Ok(Device { copies, side: OnceCell::new(), staging: Staging::default(), answer: OnceCell::new(), context })
+        let current = Current::new(&context)?;
+        Ok(Device {
+            current,
+            copies,
+            side: OnceCell::new(),
+            staging: Staging::default(),
+            answer: OnceCell::new(),
+            context,
+        })
     }
 
     /// The context, for programs that launch their own kernels.
@@ -89,24 +127,19 @@ impl Device {
     /// and gets end the process (`MEASURED.md`).
     #[inline]
     pub(crate) fn bind(&self, call: &'static str, at: At) -> Result<()> {
-        self.make_current().map_err(|error| device(call, error, at))
-    }
-
-    /// [`Device::bind`] for the path of every operation: it needs no name of a call, and avoids the atomic exchange with
-    /// which cudarc's `bind_to_thread` begins.
-    #[inline]
-    pub(crate) fn make_current(&self) -> Result<(), DriverError> {
-        let mut current = std::ptr::null_mut();
-        // SAFETY: writes the pointer.
-        let asked = unsafe { sys::cuCtxGetCurrent(&raw mut current) };
-        if asked == sys::CUresult::CUDA_SUCCESS && current == self.context.cu_ctx() {
+        if self.current.is_ours() {
             return Ok(());
         }
-        self.take_thread()
+        self.take_thread().map_err(|error| device(call, error, at))
+    }
+
+    /// What says whether that is needed. `bind` asks it too; cudarc's `bind_to_thread` begins with an atomic exchange.
+    pub(crate) fn current(&self) -> Current {
+        self.current
     }
 
     #[cold]
-    fn take_thread(&self) -> Result<(), DriverError> {
+    pub(crate) fn take_thread(&self) -> Result<(), DriverError> {
         // SAFETY: the primary context, which `self.context` retains.
         unsafe { result::ctx::set_current(self.context.cu_ctx()) }
     }
