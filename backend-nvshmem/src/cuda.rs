@@ -17,7 +17,7 @@ use crate::staging::Staging;
 /// The GPU of this PE: the primary context, which NVSHMEM uses too, and streams for the backend's own work.
 #[derive(Debug)]
 pub(crate) struct Device {
-    current: Current,
+    own: OwnContext,
     context: Arc<CudaContext>,
     /// For the copies of `read` and `write`. It is made at the start, because cudarc waits for everything in the context
     /// when it makes its first stream; later that work may wait for this thread. Like `side`, it does not wait for the
@@ -31,32 +31,39 @@ pub(crate) struct Device {
     answer: OnceCell<RefCell<PinnedHostSlice<u64>>>,
 }
 
-/// What every operation asks: whether this PE's context is the current one. It lies together, and where operations begin, because between two of
-/// them the driver uses the processor's caches for itself.
+/// The PE's context, and the function that says which one is current. Every operation makes the context current, so both lie side by side, in
+/// [`crate::Nvshmem`] too: what the last operation had in the processor's caches, the driver has displaced.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Current {
+pub(crate) struct OwnContext {
+    context: CUcontext,
     /// `cuCtxGetCurrent`.
-    ask: unsafe extern "C" fn(*mut CUcontext) -> CUresult,
-    ours: CUcontext,
+    get_current: unsafe extern "C" fn(*mut CUcontext) -> CUresult,
 }
 
-impl Current {
-    fn new(context: &CudaContext) -> Result<Current, Problem> {
+impl OwnContext {
+    fn new(context: &CudaContext) -> Result<OwnContext, Problem> {
         // SAFETY: the driver is loaded: it has made the context. Its libraries' initializers have run.
         let driver = unsafe { sys::culib() };
         // SAFETY: this is the function's type.
-        let ask = unsafe { driver.get(b"cuCtxGetCurrent\0") };
-        let ask =
-            ask.map_err(|error| Problem::Failed { call: "cuCtxGetCurrent".to_string(), why: error.to_string() })?;
-        Ok(Current { ask: *ask, ours: context.cu_ctx() }) // the library stays loaded as long as the process
+        let get_current = unsafe { driver.get(b"cuCtxGetCurrent\0") }
+            .map_err(|error| Problem::Failed { call: "cuCtxGetCurrent".to_string(), why: error.to_string() })?;
+        Ok(OwnContext { context: context.cu_ctx(), get_current: *get_current }) // the driver stays loaded
     }
 
+    /// Makes the context current in this thread again, if other code has changed that. With the context of another GPU, puts
+    /// and gets end the process (`MEASURED.md`). cudarc's `bind_to_thread` would begin with an atomic exchange.
     #[inline]
-    pub(crate) fn is_ours(&self) -> bool {
+    pub(crate) fn make_current(&self) -> Result<(), DriverError> {
         let mut current = std::ptr::null_mut();
         // SAFETY: writes the pointer.
-        let asked = unsafe { (self.ask)(&raw mut current) };
-        asked == CUresult::CUDA_SUCCESS && current == self.ours
+        let asked = unsafe { (self.get_current)(&raw mut current) };
+        if asked == CUresult::CUDA_SUCCESS && current == self.context { Ok(()) } else { self.take_thread() }
+    }
+
+    #[cold]
+    fn take_thread(&self) -> Result<(), DriverError> {
+        // SAFETY: the primary context, which the `Device` retains that this was made for.
+        unsafe { result::ctx::set_current(self.context) }
     }
 }
 
@@ -97,15 +104,8 @@ impl Device {
     /// Makes the context current in this thread.
     pub(crate) fn new(Awake { context, copies }: Awake) -> Result<Device, Problem> {
         context.bind_to_thread().map_err(|error| failed("cuCtxSetCurrent", error))?;
-        let current = Current::new(&context)?;
-        Ok(Device {
-            current,
-            copies,
-            side: OnceCell::new(),
-            staging: Staging::default(),
-            answer: OnceCell::new(),
-            context,
-        })
+        let own = OwnContext::new(&context)?;
+        Ok(Device { own, copies, side: OnceCell::new(), staging: Staging::default(), answer: OnceCell::new(), context })
     }
 
     /// The context, for programs that launch their own kernels.
@@ -123,25 +123,14 @@ impl Device {
         Ok(self.side.get_or_init(|| stream))
     }
 
-    /// Makes the context current in this thread again, if other code has changed that. With the context of another GPU, puts
-    /// and gets end the process (`MEASURED.md`).
+    /// [`OwnContext::make_current`], for the call with this name.
     #[inline]
     pub(crate) fn bind(&self, call: &'static str, at: At) -> Result<()> {
-        if self.current.is_ours() {
-            return Ok(());
-        }
-        self.take_thread().map_err(|error| device(call, error, at))
+        self.own.make_current().map_err(|error| device(call, error, at))
     }
 
-    /// What says whether that is needed. `bind` asks it too; cudarc's `bind_to_thread` begins with an atomic exchange.
-    pub(crate) fn current(&self) -> Current {
-        self.current
-    }
-
-    #[cold]
-    pub(crate) fn take_thread(&self) -> Result<(), DriverError> {
-        // SAFETY: the primary context, which `self.context` retains.
-        unsafe { result::ctx::set_current(self.context.cu_ctx()) }
+    pub(crate) fn own_context(&self) -> OwnContext {
+        self.own
     }
 
     /// Copies from the device to `into`; done when it returns.

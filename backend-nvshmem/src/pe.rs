@@ -19,7 +19,7 @@ use crate::access::Extension;
 use crate::atomics::Atomics;
 use crate::capabilities::{CAPABILITIES, HeapKind, NO_MULTICAST, capabilities};
 use crate::claim::Claim;
-use crate::cuda::{self, Current, Device};
+use crate::cuda::{self, Device, OwnContext};
 use crate::kernels::{CudaModule, Modules};
 use crate::launch::Launched;
 use crate::lifecycle;
@@ -38,7 +38,7 @@ use crate::workspace::Workspaces;
 pub struct Nvshmem {
     pub(crate) table: &'static Table,
     /// The device's.
-    current: Current,
+    own: OwnContext,
     // Stands before the device, because it needs the device's context when it is dropped.
     pub(crate) memory: Memory,
     device: Rc<Device>,
@@ -85,7 +85,7 @@ impl Nvshmem {
     ) -> Nvshmem {
         let mut pe = Nvshmem {
             table,
-            current: device.current(),
+            own: device.own_context(),
             device: Rc::new(device),
             memory: Memory::default(),
             my_pe,
@@ -363,10 +363,8 @@ impl Backend for Nvshmem {
 
     #[inline(always)] // as `issue_on` in stream.rs, and because a verb knows whether there is a stream
     fn issue(&self, op: &Op, values: &Values<'_>, stream: Option<&CudaStream>, at: At) -> Result<u64> {
-        if !self.current.is_ours() {
-            // The operation's name is looked up only for an error, because that costs a jump through a table.
-            self.device.take_thread().map_err(|error| cuda::device(op.name(), error, at))?;
-        }
+        // The operation's name is looked up only for an error, because that costs a jump through a table.
+        self.own.make_current().map_err(|error| cuda::device(op.name(), error, at))?;
         match stream {
             None => self.issue_from_host(op, values, at),
             Some(stream) => self.issue_on(op, values, &stream.0, at).map(|()| 0),

@@ -1,7 +1,6 @@
 //! Which pairs of steps of a run can be taken the other way round, and how.
 
 use std::collections::BTreeMap;
-use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::machine::{Access, Awaited, BlockedWait, Object, ObjectKind, Past, Step, Test};
@@ -201,15 +200,17 @@ impl Order {
     pub(crate) fn reversals(&self) -> impl Iterator<Item = Reversal> {
         (0..self.before.len()).flat_map(move |second| {
             let firsts = self.conflicts[second].iter().copied();
-            let wait = Rc::new(self.wait(second));
-            let of = Rc::clone(&wait);
-            firsts.filter(move |&first| self.is_reversible(first, second, of.as_ref().as_ref())).map(move |first| {
+            let wait = self.wait(second);
+            firsts.filter_map(move |first| {
+                if !self.is_reversible(first, second, wait.as_ref()) {
+                    return None;
+                }
                 let steps: Vec<usize> = self.behind(first, second).chain([second]).collect();
-                let last = match &*wait {
+                let last = match &wait {
                     Some(wait) => self.before_at_the_end(wait, &steps),
                     None => self.before[second].clone(),
                 };
-                Reversal { before: first, steps, last }
+                Some(Reversal { before: first, steps, last })
             })
         })
     }
@@ -236,20 +237,20 @@ impl Order {
     /// What is to be known of the end of a wait, if the step is one.
     fn wait(&self, step: usize) -> Option<Wait> {
         let event = self.event(step);
-        let add = |test: &Test| {
-            let others = (0..self.run.len()).filter(|&other| other != step && !self.run[other].forced);
-            others.map(|other| (other, self.added(other, test))).filter(|(_, by)| *by != 0).collect()
-        };
+        let others = (0..self.run.len()).filter(|&other| other != step);
         let adds = match event.test.as_ref()? {
-            Awaited::Word(test) => add(test),
+            Awaited::Word(test) => {
+                let added = others.clone().filter(|&other| !self.run[other].forced);
+                added.map(|other| (other, self.added(other, test))).filter(|(_, by)| *by != 0).collect()
+            }
             Awaited::Phase { .. } => Vec::new(),
         };
         let mut conflicts = Past::default();
-        let theirs = |other: usize| &self.run[other].touches;
-        let conflicting = |&other: &usize| {
-            event.touches.iter().any(|access| theirs(other).iter().any(|other| access.conflicts(other)))
+        let do_not_commute = |&other: &usize| {
+            let theirs = &self.run[other].touches;
+            event.touches.iter().any(|access| theirs.iter().any(|other| access.conflicts(other)))
         };
-        (0..self.run.len()).filter(|&other| other != step).filter(conflicting).for_each(|other| conflicts.add(other));
+        others.filter(do_not_commute).for_each(|other| conflicts.add(other));
         Some(Wait { past: self.closure(&event.past), adds, conflicts })
     }
 
