@@ -1,10 +1,10 @@
 //! The adversary of `unordered-nic`: a few runs show what the memory model allows at its worst.
 
+use crate::common;
 use onesided::{Cmp, Pe, Result, SignalOp};
 use onesided_sim::{Config, Explore, Profile, Races, Sim, Simulation};
 
-mod common;
-use common::results;
+use crate::common::results;
 
 fn config(profile: Profile) -> Config {
     Config { profile, races: Races::Note, ..Config::pes(2) }

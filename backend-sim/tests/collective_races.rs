@@ -1,8 +1,6 @@
 //! Data races around collectives: what is known once all have met, and what moved data brings.
 
-mod common;
-
-use common::races;
+use crate::common::races;
 use onesided::{Cmp, Pe, Predefined, ReduceOp, Result, TeamConfig};
 use onesided_sim::Sim;
 

@@ -6,15 +6,12 @@
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
+use crate::common;
 use onesided::{Cmp, Pe, ReduceOp, Result, SignalOp};
 use onesided_sim::{Config, Explore, Races, Reduce, Sim, Simulation, VerdictKind};
 
-#[path = "counts/classes.rs"]
 mod classes;
-mod common;
-#[path = "counts/polls.rs"]
 mod polls;
-#[path = "counts/table.rs"]
 mod table;
 
 use classes::classes;

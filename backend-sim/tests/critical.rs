@@ -1,10 +1,8 @@
 //! The step after which every schedule fails, of runs in which that step is known.
 
-mod common;
-
 use std::ops::ControlFlow;
 
-use common::without_lines;
+use crate::common::without_lines;
 use onesided::{Cmp, Pe, Result, SignalOp, expect_eq};
 use onesided_sim::{Config, Critical, Effort, Explore, NoWayBack, Run, Sim, Simulation};
 

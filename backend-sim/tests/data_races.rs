@@ -1,8 +1,6 @@
 //! Data races: which pairs of accesses are reported, in order and on every schedule, and which are not.
 
-mod common;
-
-use common::{pair, races, races_under, without_lines};
+use crate::common::{pair, races, races_under, without_lines};
 use onesided::{Cmp, Issue, Pe, Result, SignalOp, TeamConfig};
 use onesided_sim::{Config, Profile, Races, Sim, Simulation};
 

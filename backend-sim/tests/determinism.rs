@@ -1,10 +1,8 @@
 //! Programs that do something else the second time: they are refused, with the first call that differs.
 
-mod common;
-
 use std::cell::Cell;
 
-use common::without_lines;
+use crate::common::without_lines;
 use onesided::{Pe, Result};
 use onesided_sim::{Config, Explore, Sim, Simulation};
 

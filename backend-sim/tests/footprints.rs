@@ -7,8 +7,7 @@ use std::collections::BTreeSet;
 use onesided::{Element, Issue, Pe, ReduceOp, Result, SignalOp, SymmetricBuf, TeamConfig, TeamUniqueId};
 use onesided_sim::{Config, Profile, Sim};
 
-mod common;
-use common::{results, visit_all};
+use crate::common::{results, visit_all};
 
 /// The word that is moved, and where it goes. Both begin a block of two words.
 const FROM: usize = 0;

@@ -5,11 +5,10 @@
 use std::cell::Cell;
 use std::ops::ControlFlow;
 
+use crate::common;
 use onesided::backend::{Placed, placed};
 use onesided::{At, Bootstrap, Cmp, Error, ErrorKind, InitMethod, Pe, ReduceOp, Result, SignalOp, TeamConfig};
 use onesided_sim::{Config, Explore, Races, Run, Sim, SimProcess, Simulation, VerdictKind};
-
-mod common;
 
 /// A PE of a program in Python, which counts its lines.
 struct Python {

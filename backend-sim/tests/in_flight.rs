@@ -3,8 +3,7 @@
 use onesided::{Issue, Result, SignalOp, SymmetricBuf};
 use onesided_sim::{Config, Sim};
 
-mod common;
-use common::{endings, visit_all};
+use crate::common::{endings, visit_all};
 
 /// How freeing the second of two buffers ends, on all schedules, when a stream has put something before.
 fn freed_under(put: fn(&Issue<'_, Sim>, [&SymmetricBuf<u64>; 2]) -> Result<()>) -> Vec<String> {

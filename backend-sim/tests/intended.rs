@@ -2,9 +2,7 @@
 
 use std::ops::{ControlFlow, Range};
 
-mod common;
-
-use common::without_lines;
+use crate::common::without_lines;
 use onesided::{Cmp, Grid, Pe, Result, SignalOp, Source, args};
 use onesided_sim::{Config, Explore, IntendedRaces, Races, Reduce, Run, Sim, Simulation, VerdictKind};
 

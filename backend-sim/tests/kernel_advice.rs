@@ -2,10 +2,9 @@
 
 use std::ops::ControlFlow;
 
+use crate::hand_over;
 use onesided::{Argument, Grid, Pe, Result, Source, args};
 use onesided_sim::{Config, Explore, LintKind, MissingEdge, Sim, Simulation, Verdict, prove};
-
-mod hand_over;
 
 const ADVICE: &str = include_str!("../ptx/kernels/advice.ptx");
 

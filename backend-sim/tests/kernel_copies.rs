@@ -2,9 +2,7 @@
 
 use std::ops::ControlFlow;
 
-mod common;
-
-use common::missing_for_a_copy;
+use crate::common::missing_for_a_copy;
 use onesided::{Grid, Pe, Result, Source, args};
 use onesided_sim::{Config, Explore, Sim, Simulation, VerdictKind, prove};
 

@@ -85,7 +85,7 @@ fn a_block_that_polls_tells_others_nothing_of_the_data() {
         let races = races(Profile::Spec, how);
         let [race] = &races[..] else { panic!("{how}: {races:?}") };
         assert!(matches!(race.missing, MissingEdge::Wait { .. }), "{race}");
-        assert!(crate::races(Profile::Nvlink, how).is_empty());
+        assert!(self::races(Profile::Nvlink, how).is_empty());
     }
 }
 

@@ -4,28 +4,22 @@
 //! The model (`kernel_order/`) tries all orders of all steps and keeps sets of accesses, where the simulator explores and keeps clocks. It says once more
 //! what a fence, a release, a quiet and a barrier tell, and shares nothing with the simulator.
 //!
-//! Other programs, and more of them: `REFERENCE_SEED=7 REFERENCE_TIMES=5 cargo test -p onesided-sim --test kernel_order`.
+//! Other programs, and more of them: `REFERENCE_SEED=7 REFERENCE_TIMES=5 cargo test -p onesided-sim --test all kernel_order`.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
+use crate::random;
 use onesided::{Cmp, Grid, Pe, Result, SignalOp, Source, Stream, SymmetricBuf, args};
 use onesided_sim::{Config, Explore, Profile, Quiet, Races, Run, Sim, Simulation, VerdictKind};
 use proptest::prelude::*;
 
-#[path = "kernel_order/access.rs"]
 mod access;
-#[path = "kernel_order/generate.rs"]
 mod generate;
-#[path = "kernel_order/model.rs"]
 mod model;
-#[path = "kernel_order/past.rs"]
 mod past;
-#[path = "kernel_order/program.rs"]
 mod program;
-mod random;
-#[path = "kernel_order/steps.rs"]
 mod steps;
 
 use model::Allowed;

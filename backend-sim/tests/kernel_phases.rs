@@ -7,11 +7,10 @@ use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
+use crate::random;
 use onesided::{Grid, Pe, Result, Source, args};
 use onesided_sim::{Config, Explore, Reduce, Run, Sim, Simulation, VerdictKind};
 use proptest::prelude::*;
-
-mod random;
 
 /// Words of global and of shared memory.
 const WORDS: usize = 2;

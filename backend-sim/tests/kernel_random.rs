@@ -3,21 +3,19 @@
 //! A search has to come to an end without saying that the program is not deterministic. Its outcomes are those of an independent model
 //! (`kernel_random/model.rs`), and it finds every outcome that random schedules have. A proof has to find a race or a deadlock where they have one.
 //!
-//! Other programs, and more of them: `REFERENCE_SEED=7 REFERENCE_TIMES=5 cargo test -p onesided-sim --test kernel_random`.
+//! Other programs, and more of them: `REFERENCE_SEED=7 REFERENCE_TIMES=5 cargo test -p onesided-sim --test all kernel_random`.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
+use crate::random;
 use onesided::{Grid, Pe, Result, Source, args};
 use onesided_sim::{Config, Explore, Races, Run, Sim, Simulation, VerdictKind};
 use proptest::prelude::*;
 
-#[path = "kernel_random/model.rs"]
 mod model;
-#[path = "kernel_random/program.rs"]
 mod program;
-mod random;
 
 use program::{PES, Program, Step, WORDS, source};
 

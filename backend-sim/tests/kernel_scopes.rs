@@ -3,10 +3,9 @@
 
 use std::ops::ControlFlow;
 
+use crate::hand_over;
 use onesided::{Argument, Grid, Pe, Result, Source, args};
 use onesided_sim::{Config, Explore, MissingEdge, Profile, Race, Sim, Simulation, Verdict, prove};
-
-mod hand_over;
 
 const SCOPES: &str = include_str!("../ptx/kernels/scopes.ptx");
 

@@ -2,9 +2,7 @@
 
 use std::ops::ControlFlow;
 
-mod common;
-
-use common::missing_for_a_copy;
+use crate::common::missing_for_a_copy;
 use onesided::{Argument, ErrorKind, Grid, Pe, Result, Source, TensorLayout, args};
 use onesided_sim::{Config, Explore, Races, Sim, Simulation, prove};
 

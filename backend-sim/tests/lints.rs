@@ -1,9 +1,7 @@
 //! What is noted of programs that work by luck or without a promise, and in which words. Pairs of programs with a lint and
 //! without it are cases of the conformance suite, in its chapter `lint`.
 
-mod common;
-
-use common::without_lines;
+use crate::common::without_lines;
 use onesided::{Cmp, Pe, Result, SignalOp, SymmetricBuf};
 use onesided_sim::{Config, Explore, LintKind, Profile, Races, Run, Sim, Simulation, VerdictKind};
 

@@ -4,8 +4,7 @@
 use onesided::{Bootstrap, InitMethod, Pe, ReduceOp, Result, TeamConfig, TeamUniqueId, UniqueId};
 use onesided_sim::{Config, Entered, Sim, SimProcess, Simulation, Verdict, VerdictKind};
 
-mod common;
-use common::{endings, verdict, without_lines};
+use crate::common::{endings, verdict, without_lines};
 
 /// Checks that two PEs disagree in `field`, in order and on every schedule, and returns the two calls.
 fn differ<T>(field: &str, program: impl Fn(&Pe<Sim>) -> Result<T>) -> [String; 2] {

@@ -12,8 +12,7 @@ use onesided::{
 };
 use onesided_sim::{Config, Sim, VerdictKind};
 
-mod common;
-use common::{endings, in_order, verdict};
+use crate::common::{endings, in_order, verdict};
 
 /// Whether a type has a trait, known when this file is compiled.
 macro_rules! has {

@@ -3,8 +3,7 @@
 use onesided::{Cmp, Issue, Pe, Result, SignalOp, SymmetricBuf};
 use onesided_sim::{Config, Profile, Sim};
 
-mod common;
-use common::results;
+use crate::common::results;
 
 /// The words of PE 1: what is sent first, the flag that is sent second, and a source; a spare one.
 const DATA: usize = 0;

@@ -2,9 +2,7 @@
 
 use std::collections::BTreeSet;
 
-mod common;
-
-use common::without_lines;
+use crate::common::without_lines;
 use onesided::{Cmp, Pe, Result, SignalOp, expect_eq};
 use onesided_sim::{Config, Event, Explore, Profile, Races, Run, Sim, Simulation, Writer};
 

@@ -6,12 +6,11 @@
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
+use crate::random;
 use onesided::{Cmp, Pe, Result, SignalOp, SymmetricBuf};
 use onesided_sim::{Config, Explore, MissingEdge, Profile, Races, Sim, Simulation};
 use proptest::prelude::*;
 use proptest::sample::select;
-
-mod random;
 
 /// One call of a PE. Words 0 and 1 are data, words 2 and 3 signals.
 #[derive(Clone, Copy, Debug)]

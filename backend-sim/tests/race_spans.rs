@@ -3,15 +3,14 @@
 //! Random spans, from a byte to more than two blocks of shadow memory, are compared with a list of all accesses and the bytes of each. There is
 //! little synchronization, and only one run of each program, so what is tested is what the detector keeps of each byte.
 //!
-//! Other programs, and more of them: `REFERENCE_SEED=7 REFERENCE_TIMES=5 cargo test -p onesided-sim --test race_spans`.
+//! Other programs, and more of them: `REFERENCE_SEED=7 REFERENCE_TIMES=5 cargo test -p onesided-sim --test all race_spans`.
 
 use std::cell::Cell;
 
+use crate::random;
 use onesided::{Pe, Result};
 use onesided_sim::{Config, Races, Sim, Simulation};
 use proptest::prelude::*;
-
-mod random;
 
 const PES: usize = 3;
 /// Of each PE's memory. More than two blocks of shadow memory, which have 1 KiB.

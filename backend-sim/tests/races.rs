@@ -6,8 +6,7 @@ use std::collections::BTreeSet;
 use onesided::{Cmp, Pe, Result, SignalOp, SymmetricBuf};
 use onesided_sim::{Config, Sim};
 
-mod common;
-use common::{in_order, results};
+use crate::common::{in_order, results};
 
 /// Checks a race: in order `right` is seen, on all schedules `right` and `wrong`, and with the mistake corrected
 /// `right` alone. What is seen is the sum of what the PEs return.

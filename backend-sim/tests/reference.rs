@@ -24,50 +24,28 @@
 //! | `regressions.rs` | random programs that showed a fault |
 //!
 //! Other random programs, more of them, with more calls: `REFERENCE_SEED=7 REFERENCE_TIMES=5 REFERENCE_CALLS=3 cargo test
-//! -p onesided-sim --test reference`.
+//! -p onesided-sim --test all reference`.
 
-#[path = "reference/agreed.rs"]
 mod agreed;
-#[path = "reference/claims.rs"]
 mod claims;
-#[path = "reference/collectives.rs"]
 mod collectives;
-#[path = "reference/compare.rs"]
 mod compare;
-#[path = "reference/crossed.rs"]
 mod crossed;
-#[path = "reference/fabrics.rs"]
 mod fabrics;
-#[path = "reference/generate.rs"]
 mod generate;
-#[path = "reference/narrow.rs"]
 mod narrow;
-#[path = "reference/order.rs"]
 mod order;
-#[path = "reference/plan.rs"]
 mod plan;
-#[path = "reference/profiles.rs"]
 mod profiles;
-#[path = "reference/program.rs"]
 mod program;
-#[path = "reference/races.rs"]
 mod races;
-mod random;
-#[path = "reference/regressions.rs"]
 mod regressions;
-#[path = "reference/running.rs"]
 mod running;
-#[path = "reference/simulate.rs"]
 mod simulate;
-#[path = "reference/state.rs"]
 mod state;
-#[path = "reference/surprises.rs"]
 mod surprises;
-#[path = "reference/teams.rs"]
 mod teams;
-#[path = "reference/themes.rs"]
 mod themes;
-#[path = "reference/transfers.rs"]
 mod transfers;
 
 use compare::{calls, compare_all, compare_under};

@@ -4,11 +4,11 @@ use std::cell::{Cell, OnceCell};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
+use crate::common;
 use onesided::{Bootstrap, Cmp, ErrorKind, InitMethod, Pe, Result, SignalOp};
 use onesided_sim::{Config, Explore, Profile, Races, Sim, Simulation, Strategy};
 
-mod common;
-use common::{endings, results};
+use crate::common::{endings, results};
 
 /// A stream that is made later may quiet before an earlier stream has issued what is enqueued on it.
 #[test]

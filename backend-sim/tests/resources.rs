@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::common;
 use onesided::backend::{Live, LiveKind};
 use onesided::{
     Bootstrap, Capabilities, Cmp, Error, ErrorKind, InitMethod, InitStatus, Pe, Predefined, ReduceOp, Result, SignalOp,
@@ -9,8 +10,7 @@ use onesided::{
 };
 use onesided_sim::{Config, Races, Sim, SimProcess, Simulation, VerdictKind};
 
-mod common;
-use common::{in_order, results};
+use crate::common::{in_order, results};
 
 /// The kind and message of a call that fails.
 fn failure<T>(result: Result<T>) -> (ErrorKind, String) {

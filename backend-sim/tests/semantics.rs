@@ -6,8 +6,7 @@ use std::collections::BTreeSet;
 use onesided::{Cmp, Issue, Pe, Predefined, ReduceOp, Result, SignalOp, Stream, SymmetricBuf};
 use onesided_sim::{Config, Sim};
 
-mod common;
-use common::{endings, results};
+use crate::common::{endings, results};
 
 /// What PE 1 returned over all schedules.
 fn seen_by_1<T: Ord + Clone>(program: impl Fn(&Pe<Sim>) -> Result<T>) -> BTreeSet<T> {

@@ -1,11 +1,9 @@
 //! Ways to draw random schedules: each comes back from its text, keeps its promise, and is told by how many classes it visits.
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use common::{ENOUGH, visit_all};
+use crate::common::{ENOUGH, visit_all};
 use onesided::{Cmp, Pe, Result};
 use onesided_sim::{Config, Explore, Explored, Races, Run, Schedule, Sim, Simulation, Strategy};
 

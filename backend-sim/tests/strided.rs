@@ -3,8 +3,7 @@
 use onesided::{Pe, Result};
 use onesided_sim::{Config, Sim};
 
-mod common;
-use common::{in_order, results};
+use crate::common::{in_order, results};
 
 /// Words of each PE: as many as the largest transfer here needs, and one more.
 const WORDS: usize = 9;

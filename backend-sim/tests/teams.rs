@@ -5,8 +5,7 @@ use onesided_sim::{Config, Explore, Sim, Simulation, VerdictKind};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-mod common;
-use common::visit_all;
+use crate::common::visit_all;
 
 /// All PEs, as a part of the world.
 fn part(pe: &Pe<Sim>) -> Result<Team> {

@@ -6,8 +6,7 @@ use std::ops::ControlFlow;
 use onesided::{Cmp, Pe, Predefined, ReduceOp, SignalOp};
 use onesided_sim::{Config, Explore, Reduce, Sim, Simulation};
 
-mod common;
-use common::{endings, verdict, without_lines};
+use crate::common::{endings, verdict, without_lines};
 
 #[test]
 fn two_collectives_of_a_team_at_a_time() {

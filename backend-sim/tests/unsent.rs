@@ -3,8 +3,7 @@
 use onesided::{Cmp, Grid, Pe, Result, SignalOp, Source, args};
 use onesided_sim::{Config, Sim, Simulation, Standing, VerdictKind};
 
-mod common;
-use common::without_lines;
+use crate::common::without_lines;
 
 /// What PE 1 waits for at the end of the recorded run in order, from the value that it found on.
 fn found_in_vain(pes: usize, program: impl Fn(&Pe<Sim>) -> Result<()>) -> String {

@@ -7,8 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use onesided::{Bootstrap, Cmp, Error, ErrorKind, InitMethod, Pe, ReduceOp, Result, SignalOp, expect_eq};
 use onesided_sim::{Config, Ending, Explore, Races, Sim, SimProcess, Simulation, VerdictKind};
 
-mod common;
-use common::{in_order, verdict, without_lines};
+use crate::common::{in_order, verdict, without_lines};
 
 /// Notes that it was dropped, and what a call made from there returned.
 struct Guard<'a> {

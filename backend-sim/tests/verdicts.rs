@@ -4,8 +4,7 @@
 use onesided::{Cmp, Pe, Predefined, Result, SignalOp, Stream, SymmetricBuf, expect_eq};
 use onesided_sim::{Config, Explore, Races, Sim, Simulation, Standing, VerdictKind};
 
-mod common;
-use common::{endings, verdict, visit_all, without_lines};
+use crate::common::{endings, verdict, visit_all, without_lines};
 
 #[test]
 fn a_deadlock_names_everybody_and_what_they_wait_for() {

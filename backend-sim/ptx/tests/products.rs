@@ -1,8 +1,6 @@
 //! `mma` (and in `products/`, `wmma` and `wgmma`): whole matrices, given to the lanes as the PTX manual's formulas say, against three loops.
 
-#[path = "products/fragment.rs"]
 mod fragment;
-#[path = "products/group.rs"]
 mod group;
 
 use std::sync::Arc;

@@ -1,7 +1,5 @@
 //! What the simulator's own tests share: visiting schedules and collecting what was seen.
 
-#![allow(dead_code, reason = "each test binary uses its part")]
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::ops::ControlFlow;

@@ -1,7 +1,5 @@
 //! Random programs: how many are checked, and which, the environment can ask for.
 
-#![allow(dead_code, reason = "each test binary uses its part")]
-
 use proptest::prelude::*;
 use proptest::test_runner::{RngSeed, TestCaseResult, TestRunner};
 
