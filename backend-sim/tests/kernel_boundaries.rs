@@ -132,3 +132,26 @@ fn threads_that_store_in_front_of_a_poll_lack_no_wait() {
     let [race] = &run.verdict.races[..] else { panic!("{}", run.verdict) };
     assert!(matches!(race.missing, MissingEdge::OneThread { at, .. } if at.line() == 45), "{race}");
 }
+
+/// Threads of a kernel come after those of all kernels before it, whatever the sizes of their blocks.
+#[test]
+fn a_kernel_comes_after_kernels_with_blocks_of_other_sizes() {
+    for between in [1, 32, 33, 64, 128] {
+        prove(1, |pe| {
+            let (from, to, beside) = (pe.alloc_zeroed::<i32>(64)?, pe.alloc_zeroed::<i32>(64)?, pe.alloc_zeroed(128)?);
+            let (module, stream) = (pe.module(&source())?, pe.stream()?);
+            let kernel = module.kernel("pass_on")?;
+            // SAFETY: the kernel takes these arguments, and each block stays within them.
+            unsafe {
+                pe.on(&stream).launch(&kernel, &Grid::new(1, 64), args![&from, &to, 0_u32])?;
+                pe.on(&stream).launch(&kernel, &Grid::new(1, between), args![&beside, &beside, 0_u32])?;
+                pe.on(&stream).launch(&kernel, &Grid::new(1, 64), args![&to, &from, 32_u32])?;
+            }
+            pe.synchronize(&stream)?;
+            onesided::expect_eq(pe.read(&from)?, vec![2; 64], "what was passed on twice")?;
+            pe.free::<i32>(beside)?;
+            pe.free(to)?;
+            pe.free(from)
+        });
+    }
+}

@@ -48,3 +48,8 @@ extern "C" __global__ void all_store(uint64_t *signal, int *word) {
     nvshmemx_signal_op(signal, 1, NVSHMEM_SIGNAL_SET, nvshmem_my_pe());
     while (*(volatile uint64_t *)signal == 0) {}
 }
+
+// Each thread stores one more than what another thread of the kernel before has stored.
+extern "C" __global__ void pass_on(const int *from, int *to, unsigned other) {
+    to[threadIdx.x] = from[threadIdx.x ^ other] + 1;
+}

@@ -80,8 +80,6 @@ pub(crate) struct InKernel {
     pub(crate) block: BlockId,
     /// Its number among the PE's agents, the same in every schedule.
     pub(crate) ordinal: u32,
-    /// Threads of each block of the kernel, and its bulk copies in flight.
-    pub(crate) threads: u64,
 }
 
 /// What an agent is doing. What it waits for lies here.

@@ -246,29 +246,25 @@ impl Machine {
     }
 
     /// The agent for a block of a stream's kernel, or for one of its threads. Kernels of a stream follow each other, so the agents are used
-    /// again.
+    /// again, by blocks of the same size: a thread stays one of the same block, whose moments say what its threads have done.
     fn agent_in_kernel(
         &mut self,
         pe: PeId,
         block: BlockId,
         (launched, number, thread): (&Launched, u64, Option<usize>),
     ) -> AgentId {
-        let local = number * (launched.agents() + 1) + thread.map_or(0, |thread| thread as u64 + 1);
-        let stream = launched.stream;
+        let (stream, threads) = (launched.stream, launched.agents());
+        let local = number * (threads + 1) + thread.map_or(0, |thread| thread as u64 + 1);
         let ordinal = FIRST + local as u32 * STREAMS + stream;
-        let threads = launched.agents();
-        let kernel = InKernel { stream, block, ordinal, threads };
+        let kernel = InKernel { stream, block, ordinal };
         let kind = if thread.is_some() { AgentKind::Thread(kernel) } else { AgentKind::Block(kernel) };
-        if let Some(&agent) = self.pes[pe].in_kernels.get(&ordinal)
-            && let AgentKind::Thread(before) | AgentKind::Block(before) = self.agents[agent].kind
-            && before.threads == threads
-        {
+        if let Some(&agent) = self.pes[pe].in_kernels.get(&(ordinal, threads)) {
             self.agents[agent].kind = kind;
             return agent;
         }
         let agent = self.agents.push(Agent::new(pe, kind, self.pes[pe].kernel_scope));
         self.races.new_agent(pe, Kind::Kernel(stream));
-        self.pes[pe].in_kernels.insert(ordinal, agent);
+        self.pes[pe].in_kernels.insert((ordinal, threads), agent);
         agent
     }
 
