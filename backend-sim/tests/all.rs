@@ -52,6 +52,7 @@ mod kernel_smem;
 mod kernel_stores;
 mod kernel_tensors;
 mod kernel_traces;
+mod kernel_votes;
 mod kernels;
 mod lints;
 mod litmus;

@@ -56,7 +56,7 @@ impl Block {
             members.for_each(|index| self.threads[index].state = State::Barrier { number, place, d });
         }
         if !self.complete(number)? && kind != Barrier::Arrive {
-            self.await_parked(0..self.threads.len());
+            self.await_threads(0..self.threads.len());
         }
         Ok(())
     }

@@ -232,7 +232,7 @@ impl Block {
             }
         }
         if missing {
-            self.await_parked(members);
+            self.await_threads(members);
             return Ok(());
         }
         let mut layout = Vec::with_capacity(function.parameters.len());

@@ -53,7 +53,7 @@ impl Block {
             }
         }
         if !self.cluster_is_complete() && waits {
-            self.await_parked(0..self.threads.len());
+            self.await_threads(0..self.threads.len());
         }
         Ok(())
     }

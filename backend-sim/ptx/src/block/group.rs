@@ -48,7 +48,7 @@ impl Block {
         let has_come =
             |thread: usize| matches!(self.threads[thread].state, State::Warp(theirs) if theirs.is_with(&together));
         if !partners.clone().all(has_come) {
-            self.await_parked(partners);
+            self.await_threads(partners);
             return Ok(());
         }
         match what {

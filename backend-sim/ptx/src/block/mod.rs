@@ -435,16 +435,25 @@ impl Block {
         }
     }
 
-    /// Wakes those of these threads that spin together with others: somebody waits for them.
-    fn await_parked(&mut self, among: std::ops::Range<usize>) {
-        if self.parked == 0 {
+    /// Somebody waits for these threads. Those that spin together with others are woken, or go on for a round if they are about to be parked.
+    fn await_threads(&mut self, among: std::ops::Range<usize>) {
+        if !self.paces.any_active() {
             return;
         }
-        for thread in &mut self.threads[among] {
-            if matches!(&thread.state, State::Parked { watch, .. } if watch.any || watch.met) {
-                thread.state = State::Ready;
-                thread.spin.woken(&self.changes);
-                self.parked -= 1;
+        for index in among {
+            let thread = &mut self.threads[index];
+            match &thread.state {
+                State::Parked { watch, .. } if watch.meets() => {
+                    thread.state = State::Ready;
+                    thread.spin.woken(&self.changes);
+                    self.parked -= 1;
+                }
+                State::Ready | State::Stopped { .. } | State::Call { issued: true, .. }
+                    if self.paces.is_active(index) =>
+                {
+                    thread.spin.is_awaited();
+                }
+                _ => {}
             }
         }
     }

@@ -82,6 +82,11 @@ pub(super) struct Watch {
 }
 
 impl Watch {
+    /// Whether what it does in its rounds may let other threads go on.
+    pub(super) fn meets(&self) -> bool {
+        self.any || self.met
+    }
+
     pub(super) fn covers(&self, address: u64, bytes: u64) -> bool {
         self.any
             || self
@@ -101,6 +106,8 @@ pub(super) struct Spin {
     reads: Vec<(u64, u8)>,
     /// It met other threads: their reads count as well.
     met: bool,
+    /// Others have come to where they wait for threads of this one's warp or block, since it came to such a place itself.
+    awaited: bool,
     /// It has looked at a clock.
     timed: bool,
     own: Own,
@@ -161,7 +168,12 @@ impl Spin {
 
     /// Took part in a barrier or in what a warp does together.
     pub(super) fn met(&mut self) {
-        self.met = true;
+        (self.met, self.awaited) = (true, false);
+    }
+
+    /// Others wait for it, or for threads beside it.
+    pub(super) fn is_awaited(&mut self) {
+        self.awaited = true;
     }
 }
 
@@ -214,8 +226,12 @@ impl Thread {
             spin.since = 0;
             let watch = Watch { ranges, any, met };
             let since = std::mem::replace(&mut spin.begin, changes.begin());
-            return match changes.touch(&watch, since) {
-                true => Round::Again(watch, since.now),
+            if changes.touch(&watch, since) {
+                return Round::Again(watch, since.now);
+            }
+            // Once for each time that others come: it need not come to where they are.
+            return match std::mem::take(&mut spin.awaited) && watch.meets() {
+                true => Round::Goes,
                 false => Round::Waits(watch),
             };
         }

@@ -31,7 +31,7 @@ impl Block {
             match self.threads[thread].state {
                 State::Warp(theirs) if theirs.is_with(&together) => come.push((thread, theirs)),
                 _ => {
-                    self.await_parked(warp);
+                    self.await_threads(warp);
                     return Ok(());
                 }
             }

@@ -1,0 +1,30 @@
+// Loops of a warp whose lanes vote on what only some of them read. The first thread of another warp sets two words of shared memory, for good.
+
+// What lanes do with the second word, which no vote is about.
+constexpr int READ = 1, ONLY_VOTERS = 2, KEEP = 4;
+
+// The second warp has 3 lanes, two of which look for the end.
+template <int HOW>
+__device__ void until_done(int *out) {
+    __shared__ volatile int head, done;
+    const unsigned lane = threadIdx.x % 32;
+    if (threadIdx.x == 0) head = done = 0;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        head = 1;
+        done = 1;
+    }
+    int last = 0;
+    while (threadIdx.x >= 32 && !__all_sync(7, lane >= 2 || done)) {
+        if (HOW & READ && (!(HOW & ONLY_VOTERS) || lane < 2)) {
+            const int now = head;
+            if (HOW & KEEP && now > last) last = now;
+            if (now > 5 || last > 5) *out = now;
+        }
+    }
+}
+
+extern "C" __global__ void votes(int *out) { until_done<0>(out); }
+extern "C" __global__ void all_read(int *out) { until_done<READ>(out); }
+extern "C" __global__ void all_keep(int *out) { until_done<READ | KEEP>(out); }
+extern "C" __global__ void voters_read(int *out) { until_done<READ | ONLY_VOTERS>(out); }
