@@ -51,6 +51,7 @@ mod kernel_scopes;
 mod kernel_smem;
 mod kernel_stores;
 mod kernel_tensors;
+mod kernel_time_outs;
 mod kernel_traces;
 mod kernel_votes;
 mod kernels;

@@ -506,7 +506,7 @@ pub(crate) enum Special {
     Environment(u8),
     DynamicShared,
     TotalShared,
-    /// The number of visible events: a time that does not pass while nothing happens.
+    /// The number of visible things that the thread has done: a time that does not pass while it does nothing.
     Clock,
     Constant(u32),
 }

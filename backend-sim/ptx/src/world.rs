@@ -283,6 +283,12 @@ pub trait World {
         let _ = (thread, reads, since);
     }
 
+    /// Whether other threads and blocks come first, when a thread has looked at memory for many rounds of a loop, did nothing visible, and is in
+    /// another state in each: it may count how often it looks. Then the block's turn ends with [`Stop::Looks`](crate::Stop::Looks).
+    fn others_first(&mut self) -> bool {
+        false
+    }
+
     /// Whether a block goes on that does not wait. Asked now and then: where a thread jumps back or calls, about every 65,000 instructions.
     /// The answer no ends the block with [`FaultKind::Stopped`](crate::FaultKind::Stopped).
     fn goes_on(&mut self) -> bool {

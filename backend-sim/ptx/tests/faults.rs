@@ -471,12 +471,14 @@ fn the_memory_of_a_launch_is_aligned_as_its_array_asks() {
 /// Time passes for who only looks at a clock.
 #[test]
 fn a_wait_for_a_time_ends() {
-    for clock in ["clock64", "globaltimer"] {
+    for (clock, time, threads) in
+        [("clock64", 1_000_000, 40), ("globaltimer", 1_000_000, 40), ("clock64", 500_000_000, 1)]
+    {
         finishes(
             &format!(
-                "mov.u64 %rd6, %{clock};\nL:\nmov.u64 %rd7, %{clock};\nsub.s64 %rd7, %rd7, %rd6;\nsetp.lt.s64 %p1, %rd7, 1000000;\n@%p1 bra L;"
+                "mov.u64 %rd6, %{clock};\nL:\nmov.u64 %rd7, %{clock};\nsub.s64 %rd7, %rd7, %rd6;\nsetp.lt.s64 %p1, %rd7, {time};\n@%p1 bra L;"
             ),
-            40,
+            threads,
         );
     }
     let endless = fault("L:\nsetp.eq.u32 %p1, %r1, %r1;\n@%p1 bra L;", 1);

@@ -84,9 +84,6 @@ impl Block {
                 }
             }
         }
-        if observed.is_none() {
-            self.events += 1;
-        }
         if group {
             // They have met: what each did before is known to all.
             if call.threads.len() == self.live {

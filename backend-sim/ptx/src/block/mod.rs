@@ -83,6 +83,8 @@ pub struct Block {
     announced: bool,
     /// That thread comes to something that each thread does alone.
     alone: bool,
+    /// That thread has looked at memory so long that others come first.
+    others_first: bool,
     live: usize,
     parked: usize,
     /// Nobody could go on, and nothing that can make a difference has happened since: to be asked again costs nothing.
@@ -94,9 +96,6 @@ pub struct Block {
     steps: u64,
     /// With more steps than these, a thread that jumps back asks whether it may.
     asks_at: u64,
-    events: u64,
-    /// What the clock has gone on by besides, where threads waited for it.
-    skipped: u64,
     fault: Option<Box<Fault>>,
 }
 
@@ -113,6 +112,9 @@ pub enum Stop {
     /// A thread, by its number in the block, is about to come to a fence at which the world [stops](World::stops_at_fence).
     /// [`Block::go_on`] lets it. Until then the others can run.
     Fence(usize, Place),
+    /// A thread has looked at memory for many rounds of a loop that has not ended, and the world lets [others come
+    /// first](World::others_first). [`Block::run`] goes on, with the next thread.
+    Looks,
     /// Every thread waits: for replies, to be let go on, or for changes of memory. [`Block::idle`] says for what; see [`Block::wake`].
     Idle,
     /// Every thread has ended.
@@ -212,6 +214,7 @@ impl Block {
             current: 0,
             announced: false,
             alone: false,
+            others_first: false,
             live: threads,
             parked: 0,
             is_idle: false,
@@ -220,8 +223,6 @@ impl Block {
             changed: Vec::new(),
             steps: 0,
             asks_at: 0,
-            events: 0,
-            skipped: 0,
             fault: None,
         })
     }
@@ -250,7 +251,7 @@ impl Block {
             Stop::Idle => self.is_idle = true,
             &Stop::Access(Access { thread, place, .. }) => self.stopped(thread as usize, place),
             &Stop::Fence(thread, place) => self.stopped(thread, place),
-            Stop::Call(_) | Stop::Finished => {}
+            Stop::Call(_) | Stop::Looks | Stop::Finished => {}
         }
         stop
     }
@@ -406,7 +407,6 @@ impl Block {
     /// A thread has changed memory: whoever of the block spins on it looks again.
     #[inline]
     fn changed(&mut self, index: usize, address: u64, bytes: u8) {
-        self.events += 1;
         if self.paces.any_active() {
             self.changes.note(address, bytes.into());
         }
@@ -422,7 +422,6 @@ impl Block {
         if self.paces.any_active() {
             each_lane(lanes).for_each(|lane| self.changed(first + lane, addresses[lane], bytes));
         } else {
-            self.events += u64::from(lanes.count_ones());
             self.paces.visible_together(first, lanes);
         }
     }

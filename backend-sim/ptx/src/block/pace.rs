@@ -1,4 +1,4 @@
-//! Which threads may only wait. Every access and every jump asks, so the answers lie together for a warp, apart from what else is kept
+//! Which threads may only wait, and what a clock shows them. Every access and every jump asks, so the answers lie together for a warp, apart from what else is kept
 //! of [`Spin`](super::spin::Spin)s.
 
 use super::lanes::{Lanes, each_lane};
@@ -21,6 +21,9 @@ struct Pace {
     active: u32,
     /// Of the others, rounds without anything visible.
     rounds: [u8; 32],
+    /// The clocks: how often each has done something visible, and by what they have gone on besides, where a thread waited for its own. What others do
+    /// changes no clock: a loop with a time-out repeats its state, and depends on nothing but what it reads.
+    times: [u64; 32],
 }
 
 impl Paces {
@@ -56,9 +59,9 @@ impl Paces {
     /// A thread has done something that others can see, or that a comparison of registers does not show.
     #[inline]
     pub(super) fn visible(&mut self, thread: usize) {
-        let Pace { active, rounds } = &mut self.warps[thread / 32];
+        let Pace { active, rounds, times } = &mut self.warps[thread / 32];
         let lane = thread % 32;
-        rounds[lane] = 0;
+        (rounds[lane], times[lane]) = (0, times[lane] + 1);
         self.watching -= *active >> lane & 1;
         *active &= !(1 << lane);
     }
@@ -66,13 +69,26 @@ impl Paces {
     /// The same, of threads on these lanes of a warp.
     #[inline]
     pub(super) fn visible_together(&mut self, first: usize, lanes: u32) {
-        let Pace { active, rounds } = &mut self.warps[first / 32];
+        let Pace { active, rounds, times } = &mut self.warps[first / 32];
         match lanes {
-            u32::MAX => *rounds = [0; 32],
-            some => each_lane(some).for_each(|lane| rounds[lane] = 0),
+            u32::MAX => {
+                *rounds = [0; 32];
+                times.iter_mut().for_each(|time| *time += 1);
+            }
+            some => each_lane(some).for_each(|lane| (rounds[lane], times[lane]) = (0, times[lane] + 1)),
         }
         self.watching -= (*active & lanes).count_ones();
         *active &= !lanes;
+    }
+
+    /// What a clock shows a thread.
+    pub(super) fn time(&self, thread: usize) -> u64 {
+        self.warps[thread / 32].times[thread % 32]
+    }
+
+    /// A thread waits for its clock, which goes on.
+    pub(super) fn skip(&mut self, thread: usize, time: u64) {
+        self.warps[thread / 32].times[thread % 32] += time;
     }
 
     /// A call, or a step, has only looked at memory: that takes longer than to keep a state.
@@ -84,7 +100,7 @@ impl Paces {
     /// Threads on these lanes begin another round. Those of them that need a second look: nothing visible was done for some time.
     #[inline(always)]
     pub(super) fn round(&mut self, first: usize, lanes: impl Lanes) -> u32 {
-        let Pace { active, rounds } = &mut self.warps[first / 32];
+        let Pace { active, rounds, .. } = &mut self.warps[first / 32];
         if lanes.all() && *active == 0 {
             rounds.iter_mut().for_each(|rounds| *rounds += 1);
             let most = rounds.iter().fold(0, |most, &rounds| most.max(rounds));

@@ -12,6 +12,8 @@ use crate::op::Special;
 const MOST_READS: usize = 1024;
 /// More words of its own memory than this that a thread has changed since its state was kept: it does not only wait.
 const MOST_OWN: usize = 64;
+/// After so many rounds that are not alike, but do nothing visible, others come first, if the world wants that: it may count how often it looks.
+const MANY_ROUNDS: u32 = 128;
 /// So many changes of memory are kept; who comes after more than that looks again.
 const KEPT_CHANGES: usize = 64;
 
@@ -101,6 +103,8 @@ pub(super) struct Spin {
     state: State,
     since: u32,
     power: u32,
+    /// Rounds since others came first.
+    rounds: u32,
     /// When the round began.
     begin: Begin,
     reads: Vec<(u64, u8)>,
@@ -210,6 +214,26 @@ impl Thread {
         self.spin.timed
     }
 
+    /// A state of it is kept for the first time since it did something visible.
+    pub(super) fn begins_to_look(&mut self) {
+        self.spin.rounds = 0;
+    }
+
+    /// Whether it has looked at memory for many rounds since it was asked last, or since a state of it was first kept.
+    pub(super) fn has_looked_long(&mut self) -> bool {
+        let spin = &mut self.spin;
+        let has = spin.rounds >= MANY_ROUNDS && !spin.reads.is_empty();
+        if has {
+            spin.rounds = 0;
+        }
+        has
+    }
+
+    /// Its state changes now, and will be the same in the rounds behind that.
+    pub(super) fn compares_soon(&mut self) {
+        (self.spin.since, self.spin.power) = (0, 1);
+    }
+
     /// A backward branch is taken, to `pc`, by a thread that may only wait: a state of it is kept. `registers` are those of the thread's
     /// callers and its function, by lane.
     pub(super) fn backward(&mut self, pc: u32, registers: [&[Row]; 2], lane: usize, changes: &Changes) -> Round {
@@ -235,7 +259,7 @@ impl Thread {
                 false => Round::Waits(watch),
             };
         }
-        spin.since += 1;
+        (spin.since, spin.rounds) = (spin.since + 1, spin.rounds + 1);
         if spin.since >= spin.power {
             let power = spin.power.saturating_mul(2);
             self.keep(pc, registers, lane, power, changes);

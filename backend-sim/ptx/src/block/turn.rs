@@ -46,7 +46,12 @@ impl Block {
             self.wake_where(|watch| watch.met || watch.covers(address, bytes.into()));
         }
         let members = Many(lanes).iter().map(|lane| warp.start + lane);
-        match end? {
+        let end = end?;
+        if std::mem::take(&mut self.others_first) {
+            self.current = (index + 1) % self.threads.len();
+            return Err(Box::new(Stop::Looks));
+        }
+        match end {
             End::Apart => Ok(()),
             End::Sleep => {
                 self.current = (index + 1) % self.threads.len();
@@ -137,10 +142,14 @@ impl Block {
         if !self.paces.is_active(index) {
             self.paces.activate(index);
             thread.keep(to, registers, index % 32, 1, &self.changes);
+            thread.begins_to_look();
             return Ok(false);
         }
         let watch = match thread.backward(to, registers, index % 32, &self.changes) {
-            Round::Goes => return Ok(false),
+            Round::Goes => {
+                self.others_first |= thread.has_looked_long() && world.others_first();
+                return Ok(self.others_first);
+            }
             Round::Again(watch, since) => {
                 world.looks_again(index as u32, &watch.ranges, since);
                 return Ok(false);
@@ -149,7 +158,8 @@ impl Block {
         };
         if watch.ranges.is_empty() && !watch.any && !watch.met {
             if thread.waits_for_time() {
-                self.skipped += DELAY; // nothing else ends the loop
+                self.paces.skip(index, DELAY); // nothing else ends the loop
+                thread.compares_soon();
                 return Ok(false);
             }
             return Err(self.endless(index, thread, (from, to)));
@@ -228,7 +238,7 @@ impl Block {
             Special::Environment(_) => 0,
             Special::DynamicShared => self.launch.dynamic_shared.into(),
             Special::TotalShared => self.shared_bytes.into(),
-            Special::Clock => self.events + self.skipped,
+            Special::Clock => self.paces.time(index),
             Special::Constant(value) => value.into(),
         }
     }

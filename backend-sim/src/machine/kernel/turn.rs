@@ -78,6 +78,7 @@ impl Machine {
                         self.thread_stops(thread);
                     }
                 }
+                Stop::Looks => return self.woken.push_back(agent),
                 Stop::Idle => return self.block_waits(agent),
                 Stop::Finished => {
                     self.pasts_meet(id);
