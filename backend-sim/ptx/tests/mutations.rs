@@ -146,6 +146,7 @@ fn try_it(text: &str) -> Result<(), TestCaseError> {
         for _ in 0..200 {
             match block.run(&mut memory) {
                 Stop::Call(call) => block.reply(&call, 1, None),
+                Stop::Looks => {}
                 Stop::Idle => block.wake_all(),
                 Stop::Access(access) => block.go_on(access.thread as usize),
                 Stop::Fence(thread, _) => block.go_on(thread),
