@@ -20,7 +20,7 @@ fn polls<'a>(name: &'a str) -> impl Fn(&Pe<Sim>) -> Result<()> + 'a {
 
 #[test]
 fn a_word_that_stays_set_ends_a_loop_that_votes_on_it() {
-    for name in ["votes", "voters_read", "all_read", "all_keep"] {
+    for name in ["votes", "voters_read", "all_read", "all_keep", "pauses"] {
         prove(1, polls(name));
         let mut simulation = Simulation::new(Config::pes(1)).unwrap();
         simulation

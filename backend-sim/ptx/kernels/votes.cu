@@ -28,3 +28,24 @@ extern "C" __global__ void votes(int *out) { until_done<0>(out); }
 extern "C" __global__ void all_read(int *out) { until_done<READ>(out); }
 extern "C" __global__ void all_keep(int *out) { until_done<READ | KEEP>(out); }
 extern "C" __global__ void voters_read(int *out) { until_done<READ | ONLY_VOTERS>(out); }
+
+// The same, with a pause in each round, where the compiler puts the end of the loop behind the vote.
+extern "C" __global__ void pauses(int *) {
+    __shared__ volatile int head, done;
+    const unsigned lane = threadIdx.x % 32;
+    if (threadIdx.x == 0) {
+        head = 0;
+        done = 0;
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        head = 1;
+        done = 1;
+    } else if (threadIdx.x >= 32) {
+        while (true) {
+            if (__all_sync(7, lane >= 1 || done)) break;
+            (void)head;
+            __nanosleep(100);
+        }
+    }
+}

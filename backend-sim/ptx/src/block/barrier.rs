@@ -1,6 +1,7 @@
 //! Named barriers, and threads of a block that wait for each other in vain.
 
 use super::lanes::each_lane;
+use super::spin::Meeting;
 use super::thread::State;
 use super::{Block, FaultKind, Halt};
 use crate::module::Place;
@@ -56,7 +57,7 @@ impl Block {
             members.for_each(|index| self.threads[index].state = State::Barrier { number, place, d });
         }
         if !self.complete(number)? && kind != Barrier::Arrive {
-            self.await_threads(0..self.threads.len());
+            self.await_threads(0..self.threads.len(), Meeting::Block, first);
         }
         Ok(())
     }
@@ -195,6 +196,8 @@ impl Block {
                 self.together(world, other, together)?;
             }
         }
+        self.await_threads(self.warp_of(index), Meeting::Warp, index);
+        self.await_threads(0..self.threads.len(), Meeting::Block, index);
         Ok(())
     }
 

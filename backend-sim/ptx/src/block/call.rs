@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::print;
 use super::shared::{By, Touch};
+use super::spin::Meeting;
 use super::thread::{State, Thread};
 use super::{Block, FaultKind, Halt, Stop, Who};
 use crate::decode::window;
@@ -79,7 +80,7 @@ impl Block {
                         self.paces.looked(index);
                     }
                     if group {
-                        thread.spin.met();
+                        thread.spin.meets(Meeting::of(call.threads.len()));
                     }
                 }
             }
@@ -229,7 +230,8 @@ impl Block {
             }
         }
         if missing {
-            self.await_threads(members);
+            let meeting = Meeting::of(members.len());
+            self.await_threads(members, meeting, index);
             return Ok(());
         }
         let mut layout = Vec::with_capacity(function.parameters.len());

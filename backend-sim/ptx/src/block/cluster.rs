@@ -1,5 +1,6 @@
 //! The barrier of a cluster. A cluster has one block here, so those who meet are its threads.
 
+use super::spin::Meeting;
 use super::thread::State;
 use super::{Block, FaultKind, Halt};
 use crate::module::Place;
@@ -28,7 +29,9 @@ impl Block {
         releases: bool,
         place: Place,
     ) -> Result<(), Halt> {
+        let mut by = 0;
         for index in members {
+            by = index;
             let Cluster { arrived, through, times } = &mut self.cluster;
             let is_through = through.iter().position(|&other| other == index);
             match (waits, is_through, arrived.contains(&index)) {
@@ -53,7 +56,7 @@ impl Block {
             }
         }
         if !self.cluster_is_complete() && waits {
-            self.await_threads(0..self.threads.len());
+            self.await_threads(0..self.threads.len(), Meeting::Block, by);
         }
         Ok(())
     }

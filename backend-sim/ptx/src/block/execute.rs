@@ -7,13 +7,14 @@ use std::sync::Arc;
 
 use super::barrier::Arrival;
 use super::lanes::{self, Lanes, Many, Row};
+use super::spin::Meeting;
 use super::straight::Straight;
 use super::thread::{State, Thread, Together};
 use super::turn::End;
 use super::{Block, FaultKind, Halt, Stop};
 use crate::bytes;
 use crate::module::{Group, Place};
-use crate::op::{Bulk, Callee, FenceKind, Multi, Op};
+use crate::op::{Bulk, Callee, FenceKind, Multi, Op, Warp};
 use crate::world::{AccessKind, World};
 
 /// Why operations do not follow each other.
@@ -308,12 +309,13 @@ impl Block {
                         let holding = lanes.those(|lane| r[usize::from(p)][lane] & 1 == 1);
                         let number = r[usize::from(a)][lead] as u32;
                         let count = b.map(|b| r[usize::from(b)][lead] as u32);
-                        lanes.each(|lane| threads[lane].spin.met());
+                        lanes.each(|lane| threads[lane].spin.meets(Meeting::Block));
                         let arrival = Arrival { kind, number, count, aligned, d, place: place!() };
                         break Ok(Next::End(End::Barrier { arrival, holding }));
                     }
                     Op::Warp { kind, d, q, a, b, c, mask } => {
-                        lanes.each(|lane| threads[lane].spin.met());
+                        let meeting = if matches!(kind, Warp::Group(_)) { Meeting::Block } else { Meeting::Warp };
+                        lanes.each(|lane| threads[lane].spin.meets(meeting));
                         let get = |register, lane: usize| r[usize::from(register)][lane];
                         wait!(|lane| State::Warp(Together {
                             kind,
@@ -401,7 +403,7 @@ impl Block {
                     }
                     Op::Cluster { waits, releases } => {
                         stand!(pc + 1);
-                        lanes.each(|lane| threads[lane].spin.met());
+                        lanes.each(|lane| threads[lane].spin.meets(Meeting::Block));
                         break Ok(Next::End(End::Cluster { waits, releases, place: place!() }));
                     }
                     Op::Mark { reason } => {

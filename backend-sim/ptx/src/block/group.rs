@@ -6,6 +6,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::spin::Meeting;
 use super::thread::{State, Together};
 use super::{Block, FaultKind, Halt};
 use crate::alu::group::Tile;
@@ -48,7 +49,7 @@ impl Block {
         let has_come =
             |thread: usize| matches!(self.threads[thread].state, State::Warp(theirs) if theirs.is_with(&together));
         if !partners.clone().all(has_come) {
-            self.await_threads(partners);
+            self.await_threads(partners, Meeting::Block, index);
             return Ok(());
         }
         match what {

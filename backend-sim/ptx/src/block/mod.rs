@@ -51,7 +51,7 @@ use order::Order;
 pub use order::Sync;
 use pace::Paces;
 use shared::Shared;
-use spin::Changes;
+use spin::{Changes, Meeting};
 use thread::{Frame, State, Thread};
 use under_way::Groups;
 
@@ -302,20 +302,15 @@ impl Block {
         }
     }
 
-    /// Says that global memory has changed at these addresses: who spins on them runs again, and whoever spins together with others.
-    /// `now`: see [`World::now`].
+    /// Says that global memory has changed at these addresses: who spins on them runs again. Who spins together with those, when they come to where
+    /// they meet. `now`: see [`World::now`].
     pub fn wake(&mut self, address: u64, bytes: u64, now: u64) {
         self.changes.now = now;
         self.changes.note(address, bytes);
         if self.parked == 0 {
             return;
         }
-        // What no thread reads in its spin changes nothing, also where threads hand on what one of them has read.
-        let covers =
-            |thread: &Thread| matches!(&thread.state, State::Parked { watch, .. } if watch.covers(address, bytes));
-        if self.threads.iter().any(covers) {
-            self.wake_where(|watch| watch.met || watch.covers(address, bytes));
-        }
+        self.wake_where(|watch| watch.covers(address, bytes));
     }
 
     /// Lets those who are parked look again.
@@ -434,23 +429,25 @@ impl Block {
         }
     }
 
-    /// Somebody waits for these threads. Those that spin together with others are woken, or go on for a round if they are about to be parked.
-    fn await_threads(&mut self, among: std::ops::Range<usize>) {
+    /// A thread has come to a meeting with these, or will come to none any more. Those that spin and meet others so are woken, or go on for a
+    /// round if they are about to be parked.
+    fn await_threads(&mut self, among: std::ops::Range<usize>, meeting: Meeting, by: usize) {
         if !self.paces.any_active() {
             return;
         }
         for index in among {
             let thread = &mut self.threads[index];
             match &thread.state {
-                State::Parked { watch, .. } if watch.meets() => {
+                State::Parked { watch, .. } if watch.meets(meeting) => {
                     thread.state = State::Ready;
                     thread.spin.woken(&self.changes);
                     self.parked -= 1;
+                    self.order.also(Sync::GoesOn { thread: index, by });
                 }
                 State::Ready | State::Stopped { .. } | State::Call { issued: true, .. }
                     if self.paces.is_active(index) =>
                 {
-                    thread.spin.is_awaited();
+                    thread.spin.is_awaited(meeting, by);
                 }
                 _ => {}
             }

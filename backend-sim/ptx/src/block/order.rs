@@ -42,6 +42,14 @@ pub enum Sync {
         /// The barrier's number.
         barrier: usize,
     },
+    /// A thread that only waited, or was about to, goes on for another round, because others have come to where they meet, or have ended. That
+    /// tells it nothing.
+    GoesOn {
+        /// Who goes on.
+        thread: usize,
+        /// Who has come or ended.
+        by: usize,
+    },
     /// A strong write to shared memory.
     Write {
         /// Who writes.
@@ -230,7 +238,7 @@ impl Order {
         }
     }
 
-    /// What a bulk copy orders, for the world alone.
+    /// What the world alone is told.
     pub(super) fn also(&mut self, sync: Sync) {
         if let Some(untold) = &mut self.untold {
             untold.push(sync);

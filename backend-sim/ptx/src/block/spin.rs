@@ -69,6 +69,8 @@ pub(super) enum Round {
     Goes,
     /// It only waits.
     Waits(Watch),
+    /// It only waits, and this thread has come to where it meets others, since it was there. So it looks again.
+    Awaited(usize),
     /// It only waits, and what it has read has changed since the round began, at this time. So it looks again.
     Again(Watch, u64),
 }
@@ -79,14 +81,52 @@ pub(super) struct Watch {
     pub(super) ranges: Vec<(u64, u8)>,
     /// More than the ranges.
     pub(super) any: bool,
-    /// What other threads of the block read, or do, can end it too: they met in it.
-    pub(super) met: bool,
+    /// What other threads do can end it too, when they come to where they meet.
+    pub(super) met: Meetings,
+}
+
+/// Where threads wait for each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Meeting {
+    /// Votes and shuffles of a warp, and what else it does together.
+    Warp = 1,
+    /// Barriers, and what several warps do together.
+    Block = 2,
+}
+
+impl Meeting {
+    /// Of so many threads.
+    pub(super) fn of(threads: usize) -> Self {
+        if threads > 32 { Self::Block } else { Self::Warp }
+    }
+}
+
+/// Some of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Meetings(u8);
+
+impl Meetings {
+    pub(super) fn has(self, meeting: Meeting) -> bool {
+        self.0 & meeting as u8 != 0
+    }
+
+    fn add(&mut self, meeting: Meeting) {
+        self.0 |= meeting as u8;
+    }
+
+    fn remove(&mut self, meeting: Meeting) {
+        self.0 &= !(meeting as u8);
+    }
+
+    fn any_of(self, others: Self) -> bool {
+        self.0 & others.0 != 0
+    }
 }
 
 impl Watch {
-    /// Whether what it does in its rounds may let other threads go on.
-    pub(super) fn meets(&self) -> bool {
-        self.any || self.met
+    /// Whether it may come to such a meeting in its rounds.
+    pub(super) fn meets(&self, meeting: Meeting) -> bool {
+        self.any || self.met.has(meeting)
     }
 
     pub(super) fn covers(&self, address: u64, bytes: u64) -> bool {
@@ -108,10 +148,11 @@ pub(super) struct Spin {
     /// When the round began.
     begin: Begin,
     reads: Vec<(u64, u8)>,
-    /// It met other threads: their reads count as well.
-    met: bool,
-    /// Others have come to where they wait for threads of this one's warp or block, since it came to such a place itself.
-    awaited: bool,
+    /// Where it met other threads.
+    met: Meetings,
+    /// Where others have come since it was there itself, or have ended; and who was the first.
+    awaited: Meetings,
+    awaited_by: usize,
     /// It has looked at a clock.
     timed: bool,
     own: Own,
@@ -170,14 +211,18 @@ impl Spin {
         self.begin = changes.begin();
     }
 
-    /// Took part in a barrier or in what a warp does together.
-    pub(super) fn met(&mut self) {
-        (self.met, self.awaited) = (true, false);
+    /// It comes to a meeting.
+    pub(super) fn meets(&mut self, meeting: Meeting) {
+        self.met.add(meeting);
+        self.awaited.remove(meeting);
     }
 
-    /// Others wait for it, or for threads beside it.
-    pub(super) fn is_awaited(&mut self) {
-        self.awaited = true;
+    /// Another thread has come there, or has ended.
+    pub(super) fn is_awaited(&mut self, meeting: Meeting, by: usize) {
+        if self.awaited == Meetings::default() {
+            self.awaited_by = by;
+        }
+        self.awaited.add(meeting);
     }
 }
 
@@ -254,8 +299,8 @@ impl Thread {
                 return Round::Again(watch, since.now);
             }
             // Once for each time that others come: it need not come to where they are.
-            return match std::mem::take(&mut spin.awaited) && watch.meets() {
-                true => Round::Goes,
+            return match std::mem::take(&mut spin.awaited).any_of(met) {
+                true => Round::Awaited(spin.awaited_by),
                 false => Round::Waits(watch),
             };
         }
@@ -273,7 +318,7 @@ impl Thread {
         spin.since = 0;
         spin.power = power;
         spin.begin = changes.begin();
-        (spin.met, spin.timed) = (false, false);
+        (spin.met, spin.timed) = (Meetings::default(), false);
         spin.reads.clear();
         spin.own.keep(&self.local);
         spin.state.pc = pc;

@@ -2,7 +2,8 @@
 
 use super::barrier::Arrival;
 use super::lanes::{Lanes, Many, One, Row, each_lane};
-use super::spin::Round;
+use super::order::Sync;
+use super::spin::{Meetings, Round};
 use super::thread::{Frame, State, Thread};
 use super::{Block, Fault, FaultKind, Halt, Stop};
 use crate::module::Place;
@@ -43,7 +44,7 @@ impl Block {
         self.threads = threads;
         self.registers[index / 32] = rows;
         for (address, bytes) in std::mem::take(&mut self.changed) {
-            self.wake_where(|watch| watch.met || watch.covers(address, bytes.into()));
+            self.wake_where(|watch| watch.covers(address, bytes.into()));
         }
         let members = Many(lanes).iter().map(|lane| warp.start + lane);
         let end = end?;
@@ -150,13 +151,17 @@ impl Block {
                 self.others_first |= thread.has_looked_long() && world.others_first();
                 return Ok(self.others_first);
             }
+            Round::Awaited(by) => {
+                self.order.also(Sync::GoesOn { thread: index, by });
+                return Ok(false);
+            }
             Round::Again(watch, since) => {
                 world.looks_again(index as u32, &watch.ranges, since);
                 return Ok(false);
             }
             Round::Waits(watch) => watch,
         };
-        if watch.ranges.is_empty() && !watch.any && !watch.met {
+        if watch.ranges.is_empty() && !watch.any && watch.met == Meetings::default() {
             if thread.waits_for_time() {
                 self.paces.skip(index, DELAY); // nothing else ends the loop
                 thread.compares_soon();

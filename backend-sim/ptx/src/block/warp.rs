@@ -1,5 +1,6 @@
 //! What the lanes of a warp compute together, when all that take part have come.
 
+use super::spin::Meeting;
 use super::thread::{State, Together};
 use super::{Block, FaultKind, Halt};
 use crate::alu;
@@ -31,7 +32,7 @@ impl Block {
             match self.threads[thread].state {
                 State::Warp(theirs) if theirs.is_with(&together) => come.push((thread, theirs)),
                 _ => {
-                    self.await_threads(warp);
+                    self.await_threads(warp, Meeting::Warp, index);
                     return Ok(());
                 }
             }
