@@ -49,3 +49,36 @@ extern "C" __global__ void pauses(int *) {
         }
     }
 }
+
+// Two lanes of three hand on what they see, until the first thread of the other warp has retired. The third votes with them, and looks at the first word.
+extern "C" __global__ void coordinates(int *out) {
+    __shared__ volatile int head[2], done;
+    const unsigned lane = threadIdx.x % 32;
+    if (threadIdx.x < 2) head[threadIdx.x] = 0;
+    if (threadIdx.x == 0) done = 0;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        head[0] = 1;
+        done = 1;
+    } else if (threadIdx.x >= 32) {
+        int last = 0;
+        while (!__all_sync(7, lane >= 2 || done)) {
+            const int now = head[lane % 2];
+            if (now > last && lane < 2) {
+                asm volatile("st.relaxed.sys.global.s32 [%0], %1;" ::"l"(out + 1 + lane), "r"(now) : "memory");
+                last = now;
+            }
+        }
+    }
+}
+
+// The second thread synchronizes with nobody: the first one has ended, or will.
+extern "C" __global__ void alone(int *out) {
+    __shared__ int words[2];
+    if (threadIdx.x == 0) {
+        words[out[0]] = 1;
+        return;
+    }
+    __syncwarp(2);
+    out[1] = words[out[0]];
+}

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use super::program::{PES, Program, Step, WORDS};
+use super::program::{PES, Program, Step, Vote, WORDS, Word};
 
 /// The memory in the end, and what each thread has noted, PE by PE; `None`: a deadlock.
 pub(crate) type Outcome = Option<Vec<Vec<u64>>>;
@@ -30,7 +30,25 @@ struct Thread {
     second: bool,
     /// It has come to a barrier.
     at_barrier: bool,
+    round: Round,
     noted: u64,
+}
+
+/// Where it is in a loop with a vote.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Round {
+    at: At,
+    /// The most that it has told.
+    told: u64,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum At {
+    #[default]
+    Begin,
+    Vote(bool),
+    Behind,
+    Read(u64),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -96,11 +114,14 @@ fn is_stuck(program: &Program, state: &State) -> bool {
     true
 }
 
-/// Whether two states differ in nothing but the word that a loop looks at next.
+/// Whether two states differ in nothing but where threads are in a loop.
 fn only_looks(state: &State, next: &State) -> bool {
     let blind = |state: &State| {
         let mut state = state.clone();
-        state.threads.iter_mut().for_each(|thread| thread.second = false);
+        for thread in &mut state.threads {
+            thread.second = false;
+            thread.round.at = At::Begin;
+        }
         state
     };
     blind(state) == blind(next)
@@ -123,6 +144,7 @@ fn next(program: &Program, state: &State) -> Vec<State> {
     }
     for pe in 0..PES {
         next.extend(meet(program, state, pe));
+        next.extend(count(program, state, pe));
     }
     for index in 0..state.flying.len() {
         let signal = state.flying[index];
@@ -158,6 +180,27 @@ fn meet(program: &Program, state: &State, pe: usize) -> Option<State> {
         }
         state
     })
+}
+
+/// The threads of a block that vote have all come to the vote.
+fn count(program: &Program, state: &State, pe: usize) -> Option<State> {
+    let first = pe * (program.len() / PES);
+    let &Step::Vote(Vote { voters, all, .. }) = program[first].get(state.threads[first].done)? else { return None };
+    let voters = first..first + voters;
+    let vote = |thread: &Thread| match thread.round.at {
+        At::Vote(holds) => Some(holds),
+        At::Begin | At::Behind | At::Read(_) => None,
+    };
+    let votes = state.threads[voters.clone()].iter().map(vote).collect::<Option<Vec<bool>>>()?;
+    let is_over = if all { votes.iter().all(|&holds| holds) } else { votes.contains(&true) };
+    let mut state = state.clone();
+    for thread in &mut state.threads[voters] {
+        thread.round.at = At::Behind;
+        if is_over {
+            (thread.done, thread.round) = (thread.done + 1, Round::default());
+        }
+    }
+    Some(state)
 }
 
 /// A thread's next step, if it can take one.
@@ -228,6 +271,29 @@ fn step(program: &Program, before: &State, thread: usize) -> Option<State> {
             }
         }
         Step::Meet => (me.done, me.at_barrier) = (done, true),
+        Step::Vote(Vote { until, reads, tells, .. }) => {
+            let shared = before.shared[pe];
+            let load = |word: Word| match word {
+                Word::Shared => shared,
+                Word::Global(word) => memory[word],
+            };
+            let (at, told) = (me.round.at, me.round.told);
+            me.done = done;
+            me.round.at = match at {
+                At::Begin => At::Vote(until.is_none_or(|(word, value)| load(word) >= value)),
+                At::Vote(_) => return None,
+                At::Behind => reads.map_or(At::Begin, |word| At::Read(load(word))),
+                At::Read(found) => {
+                    if let Some(word) = tells
+                        && found > told
+                    {
+                        memory[word] = found;
+                        me.round.told = found;
+                    }
+                    At::Begin
+                }
+            };
+        }
         Step::Fence => {
             state.fences[pe] += 1;
             let mine = state.flying.iter_mut().filter(|signal| signal.from == pe);

@@ -72,8 +72,32 @@ pub(crate) enum Step {
     },
     /// All threads of the block that are left meet.
     Meet,
+    /// The first threads of the block, each of which comes to such a step once, vote in each round of a loop, until all hold, or any does.
+    Vote(Vote),
     Fence,
     Quiet,
+}
+
+/// What a thread does in a loop with a vote.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Vote {
+    /// How many threads vote.
+    pub(crate) voters: usize,
+    /// Whether all have to hold.
+    pub(crate) all: bool,
+    /// It holds from this value of the word on; without a word, always.
+    pub(crate) until: Option<(Word, u64)>,
+    /// Behind the vote, it reads this.
+    pub(crate) reads: Option<Word>,
+    /// It stores here what it has read there, whenever that has grown.
+    pub(crate) tells: Option<usize>,
+}
+
+/// A word of the own PE, or the shared one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Word {
+    Global(usize),
+    Shared,
 }
 
 pub(crate) type Program = Vec<Vec<Step>>;
@@ -156,6 +180,25 @@ fn lines(thread: usize, threads: usize, steps: &[Step]) -> String {
                 "{label}: ld.volatile.shared.u64 %rd4, [shared];\nsetp.lt.u64 %p1, %rd4, {value};\n@%p1 bra {label};\n"
             ),
             Step::Meet => "barrier.sync 0;\n".to_string(),
+            Step::Vote(Vote { voters, all, until, reads, tells }) => {
+                let load = |word| match word {
+                    Word::Shared => "ld.volatile.shared.u64 %rd4, [shared];\n".to_string(),
+                    Word::Global(word) => format!("ld.volatile.global.u64 %rd4, {};\n", at(word)),
+                };
+                let holds = until.map_or("setp.eq.u64 %p1, 0, 0;\n".to_string(), |(word, value)| {
+                    format!("{}setp.ge.u64 %p1, %rd4, {value};\n", load(word))
+                });
+                let told = tells.filter(|_| reads.is_some()).map_or(String::new(), |word| {
+                    let grown = "setp.gt.u64 %p3, %rd4, %rd5;\n";
+                    format!("{grown}@%p3 st.volatile.global.u64 {}, %rd4;\n@%p3 mov.u64 %rd5, %rd4;\n", at(word))
+                });
+                let (how, mask) = (if all { "all" } else { "any" }, (1 << voters) - 1);
+                let read = reads.map_or(String::new(), load) + &told;
+                format!(
+                    "mov.u64 %rd5, 0;\nmov.u64 %rd4, 0;\n{label}: {holds}vote.sync.{how}.pred %p3, %p1, {mask};\n\
+                     @%p3 bra {label}E;\n{read}bra.uni {label};\n{label}E:\n"
+                )
+            }
             Step::Fence => call("", "nvshmem_fence", &[]),
             Step::Quiet => call("", "nvshmem_quiet", &[]),
         };
@@ -181,7 +224,7 @@ pub(crate) fn source(program: &Program) -> String {
 .visible .entry k(.param .u64 k_param_0)
 {{
 .shared .align 8 .b64 shared;
-.reg .b64 %rd<6>; .reg .b32 %r<4>; .reg .pred %p<3>;
+.reg .b64 %rd<6>; .reg .b32 %r<4>; .reg .pred %p<4>;
 setp.eq.u32 %p2, 0, 0;
 ld.param.u64 %rd1, [k_param_0];
 mov.u64 %rd2, 0;

@@ -1,7 +1,6 @@
 //! Named barriers, and threads of a block that wait for each other in vain.
 
 use super::lanes::each_lane;
-use super::spin::Meeting;
 use super::thread::State;
 use super::{Block, FaultKind, Halt};
 use crate::module::Place;
@@ -36,6 +35,7 @@ impl Block {
     /// the last ones.
     pub(super) fn come_to_barrier(
         &mut self,
+        world: &mut impl World,
         members: impl Iterator<Item = usize> + Clone,
         arrival: &Arrival,
         holding: u32,
@@ -50,16 +50,14 @@ impl Block {
             let come = barrier.passed.len();
             barrier.passed.extend(members);
             self.order.arrive(&barrier.passed[come..], number, come == 0, true);
+            self.meet_otherwise(self.barriers[number].passed[come..].to_vec());
         } else {
             barrier.kind = Some(kind);
             barrier.waiting.extend(members.clone());
             self.waited_at |= 1 << number;
             members.for_each(|index| self.threads[index].state = State::Barrier { number, place, d });
         }
-        if !self.complete(number)? && kind != Barrier::Arrive {
-            self.await_threads(0..self.threads.len(), Meeting::Block, first);
-        }
-        Ok(())
+        self.complete(world, number)
     }
 
     /// Whether threads of the warp of this one may come to the barrier in this way. The first that come say in which.
@@ -132,7 +130,7 @@ impl Block {
     }
 
     /// Lets everybody go if all have come.
-    fn complete(&mut self, number: usize) -> Result<bool, Halt> {
+    fn complete(&mut self, world: &mut impl World, number: usize) -> Result<(), Halt> {
         let barrier = &self.barriers[number];
         let come = barrier.waiting.len() + barrier.passed.len();
         let (counted, needed) = match barrier.count {
@@ -140,7 +138,7 @@ impl Block {
             Some(count) => (self.counted(barrier), count as usize),
         };
         if come == 0 || counted < needed {
-            return Ok(false);
+            return Ok(());
         }
         let mut barrier = std::mem::take(&mut self.barriers[number]);
         // One with a number of its own has not waited for those that have exited.
@@ -164,18 +162,24 @@ impl Block {
             Some(Barrier::Or) => u32::from(barrier.holding > 0),
             _ => 0,
         };
+        let mut at = Place::default();
         for &index in &barrier.waiting {
-            if let State::Barrier { d, .. } = self.threads[index].state {
+            if let State::Barrier { d, place, .. } = self.threads[index].state {
                 self.set(index, d, result.into());
                 self.threads[index].state = State::Ready;
+                at = place;
             }
+        }
+        match barrier.passed.is_empty() {
+            true => self.have_met(world, &barrier.waiting, at)?,
+            false => self.meet_otherwise(barrier.waiting.iter().copied()),
         }
         // The next time needs the room again.
         barrier.waiting.clear();
         barrier.passed.clear();
         self.waited_at &= !(1 << number);
         self.barriers[number] = barrier;
-        Ok(true)
+        Ok(())
     }
 
     /// A thread has ended: those who wait for all that are left may have waited for it only.
@@ -185,9 +189,9 @@ impl Block {
         // Its memory is not needed any more.
         (thread.slots, thread.local) = (Vec::new(), Vec::new());
         for number in each_lane(self.waited_at) {
-            self.complete(number)?;
+            self.complete(world, number)?;
         }
-        self.cluster_is_complete();
+        self.complete_cluster(world)?;
         let of_group = Self::partners(index, Warp::Group(InGroup::Multiply(0)));
         for other in of_group.start..of_group.end.min(self.threads.len()) {
             if let State::Warp(together) = self.threads[other].state
@@ -196,8 +200,6 @@ impl Block {
                 self.together(world, other, together)?;
             }
         }
-        self.await_threads(self.warp_of(index), Meeting::Warp, index);
-        self.await_threads(0..self.threads.len(), Meeting::Block, index);
         Ok(())
     }
 

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use super::print;
 use super::shared::{By, Touch};
-use super::spin::Meeting;
 use super::thread::{State, Thread};
 use super::{Block, FaultKind, Halt, Stop, Who};
 use crate::decode::window;
@@ -79,19 +78,13 @@ impl Block {
                     if !reads.is_empty() {
                         self.paces.looked(index);
                     }
-                    if group {
-                        thread.spin.meets(Meeting::of(call.threads.len()));
-                    }
                 }
             }
         }
         if group {
+            self.meet_otherwise(call.threads.iter().copied());
             // They have met: what each did before is known to all.
-            if call.threads.len() == self.live {
-                self.order.meet_all()
-            } else {
-                self.order.meet(&call.threads, &call.threads)
-            }
+            self.order.meet(&call.threads, &call.threads);
         }
     }
 
@@ -230,8 +223,6 @@ impl Block {
             }
         }
         if missing {
-            let meeting = Meeting::of(members.len());
-            self.await_threads(members, meeting, index);
             return Ok(());
         }
         let mut layout = Vec::with_capacity(function.parameters.len());

@@ -1,9 +1,9 @@
 //! The barrier of a cluster. A cluster has one block here, so those who meet are its threads.
 
-use super::spin::Meeting;
 use super::thread::State;
 use super::{Block, FaultKind, Halt};
 use crate::module::Place;
+use crate::world::World;
 
 /// The number that threads wait at, beyond those of named barriers. Threads may arrive for the next time before all have waited for the last:
 /// the order of threads knows every other time by the next number.
@@ -24,14 +24,13 @@ impl Block {
     /// Threads of a warp arrive at the barrier, or wait until all have arrived.
     pub(super) fn come_to_cluster(
         &mut self,
+        world: &mut impl World,
         members: impl Iterator<Item = usize>,
         waits: bool,
         releases: bool,
         place: Place,
     ) -> Result<(), Halt> {
-        let mut by = 0;
         for index in members {
-            by = index;
             let Cluster { arrived, through, times } = &mut self.cluster;
             let is_through = through.iter().position(|&other| other == index);
             match (waits, is_through, arrived.contains(&index)) {
@@ -39,10 +38,12 @@ impl Block {
                     let first = arrived.is_empty();
                     arrived.push(index);
                     self.order.arrive(&[index], NUMBER + *times % 2, first, releases);
+                    self.threads[index].spin.meets();
                 }
                 (true, Some(at), _) => {
                     through.swap_remove(at);
                     self.order.pass(&[index], NUMBER + (*times - 1) % 2);
+                    self.meet_otherwise([index]);
                 }
                 (true, None, true) => self.threads[index].state = State::Barrier { number: NUMBER, place, d: 0 },
                 (true, None, false) => {
@@ -55,23 +56,22 @@ impl Block {
                 }
             }
         }
-        if !self.cluster_is_complete() && waits {
-            self.await_threads(0..self.threads.len(), Meeting::Block, by);
-        }
-        Ok(())
+        self.complete_cluster(world)
     }
 
-    /// Lets those go on who wait, if all threads that are left have arrived. Whether they have.
-    pub(super) fn cluster_is_complete(&mut self) -> bool {
+    /// Lets those go on who wait, if all threads that are left have arrived.
+    pub(super) fn complete_cluster(&mut self, world: &mut impl World) -> Result<(), Halt> {
         let arrived = &self.cluster.arrived;
         let is_live = |index: &&usize| self.threads[**index].is_live();
         if arrived.is_empty() || arrived.iter().filter(is_live).count() < self.live {
-            return false;
+            return Ok(());
         }
         let mut waiting = std::mem::take(&mut self.cluster.arrived);
+        let mut at = Place::default();
         waiting.retain(|&index| match self.threads[index].state {
-            State::Barrier { number: NUMBER, .. } => {
+            State::Barrier { number: NUMBER, place, .. } => {
                 self.threads[index].state = State::Ready;
+                at = place;
                 true
             }
             State::Exited => false,
@@ -88,6 +88,12 @@ impl Block {
         }
         self.order.pass(&waiting, barrier);
         self.cluster.times += 1;
-        true
+        match self.cluster.through.is_empty() {
+            true => self.have_met(world, &waiting, at),
+            false => {
+                self.meet_otherwise(waiting);
+                Ok(())
+            }
+        }
     }
 }

@@ -7,14 +7,13 @@ use std::sync::Arc;
 
 use super::barrier::Arrival;
 use super::lanes::{self, Lanes, Many, Row};
-use super::spin::Meeting;
 use super::straight::Straight;
 use super::thread::{State, Thread, Together};
 use super::turn::End;
 use super::{Block, FaultKind, Halt, Stop};
 use crate::bytes;
 use crate::module::{Group, Place};
-use crate::op::{Bulk, Callee, FenceKind, Multi, Op, Warp};
+use crate::op::{Bulk, Callee, FenceKind, Multi, Op};
 use crate::world::{AccessKind, World};
 
 /// Why operations do not follow each other.
@@ -309,13 +308,10 @@ impl Block {
                         let holding = lanes.those(|lane| r[usize::from(p)][lane] & 1 == 1);
                         let number = r[usize::from(a)][lead] as u32;
                         let count = b.map(|b| r[usize::from(b)][lead] as u32);
-                        lanes.each(|lane| threads[lane].spin.meets(Meeting::Block));
                         let arrival = Arrival { kind, number, count, aligned, d, place: place!() };
                         break Ok(Next::End(End::Barrier { arrival, holding }));
                     }
                     Op::Warp { kind, d, q, a, b, c, mask } => {
-                        let meeting = if matches!(kind, Warp::Group(_)) { Meeting::Block } else { Meeting::Warp };
-                        lanes.each(|lane| threads[lane].spin.meets(meeting));
                         let get = |register, lane: usize| r[usize::from(register)][lane];
                         wait!(|lane| State::Warp(Together {
                             kind,
@@ -403,7 +399,6 @@ impl Block {
                     }
                     Op::Cluster { waits, releases } => {
                         stand!(pc + 1);
-                        lanes.each(|lane| threads[lane].spin.meets(Meeting::Block));
                         break Ok(Next::End(End::Cluster { waits, releases, place: place!() }));
                     }
                     Op::Mark { reason } => {

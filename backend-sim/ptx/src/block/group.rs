@@ -6,7 +6,6 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::spin::Meeting;
 use super::thread::{State, Together};
 use super::{Block, FaultKind, Halt};
 use crate::alu::group::Tile;
@@ -49,7 +48,6 @@ impl Block {
         let has_come =
             |thread: usize| matches!(self.threads[thread].state, State::Warp(theirs) if theirs.is_with(&together));
         if !partners.clone().all(has_come) {
-            self.await_threads(partners, Meeting::Block, index);
             return Ok(());
         }
         match what {
@@ -58,7 +56,8 @@ impl Block {
             InGroup::Commit => self.commit_in_group(index),
             InGroup::Wait(most) => self.wait_in_group(partners.clone(), most as usize),
         }
-        self.threads[partners].iter_mut().for_each(|thread| thread.state = State::Ready);
+        self.threads[partners.clone()].iter_mut().for_each(|thread| thread.state = State::Ready);
+        self.meet_otherwise(partners);
         Ok(())
     }
 

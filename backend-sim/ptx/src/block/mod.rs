@@ -5,8 +5,11 @@ mod access;
 mod barrier;
 mod bulk;
 mod call;
+mod changes;
+mod circle;
 mod cluster;
 mod copies;
+mod cycle;
 mod execute;
 mod fault;
 mod flight;
@@ -42,6 +45,7 @@ use crate::module::{Kernel, Module, Place};
 use crate::op::Reg;
 use crate::world::{Access, Until, World};
 use barrier::Named;
+use changes::Changes;
 use cluster::Cluster;
 use copies::Copies;
 use flight::Flights;
@@ -51,7 +55,6 @@ use order::Order;
 pub use order::Sync;
 use pace::Paces;
 use shared::Shared;
-use spin::{Changes, Meeting};
 use thread::{Frame, State, Thread};
 use under_way::Groups;
 
@@ -302,8 +305,7 @@ impl Block {
         }
     }
 
-    /// Says that global memory has changed at these addresses: who spins on them runs again. Who spins together with those, when they come to where
-    /// they meet. `now`: see [`World::now`].
+    /// Says that global memory has changed at these addresses: who spins on them runs again. `now`: see [`World::now`].
     pub fn wake(&mut self, address: u64, bytes: u64, now: u64) {
         self.changes.now = now;
         self.changes.note(address, bytes);
@@ -314,7 +316,7 @@ impl Block {
     }
 
     /// Lets those who are parked look again.
-    fn wake_where(&mut self, who: impl Fn(&spin::Watch) -> bool) {
+    fn wake_where(&mut self, who: impl Fn(&cycle::Watch) -> bool) {
         for thread in &mut self.threads {
             if matches!(&thread.state, State::Parked { watch, .. } if who(watch)) {
                 thread.state = State::Ready;
@@ -429,31 +431,6 @@ impl Block {
         }
     }
 
-    /// A thread has come to a meeting with these, or will come to none any more. Those that spin and meet others so are woken, or go on for a
-    /// round if they are about to be parked.
-    fn await_threads(&mut self, among: std::ops::Range<usize>, meeting: Meeting, by: usize) {
-        if !self.paces.any_active() {
-            return;
-        }
-        for index in among {
-            let thread = &mut self.threads[index];
-            match &thread.state {
-                State::Parked { watch, .. } if watch.meets(meeting) => {
-                    thread.state = State::Ready;
-                    thread.spin.woken(&self.changes);
-                    self.parked -= 1;
-                    self.order.also(Sync::GoesOn { thread: index, by });
-                }
-                State::Ready | State::Stopped { .. } | State::Call { issued: true, .. }
-                    if self.paces.is_active(index) =>
-                {
-                    thread.spin.is_awaited(meeting, by);
-                }
-                _ => {}
-            }
-        }
-    }
-
     fn waiting(&self, thread: usize, place: Place) -> Waiting {
         Waiting { who: self.who(thread), place, reads: Vec::new(), any: false }
     }
@@ -494,9 +471,9 @@ impl Block {
             match &thread.state {
                 State::Ready | State::Exited | State::Failed { .. } => {}
                 State::Stopped { place } => idle.stopped.push(self.waiting(index, *place)),
-                State::Parked { watch, place } => {
+                State::Parked { watch, reads, place } => {
                     let global = |&&(address, _): &&(u64, u8)| address >> 56 == 0;
-                    let reads = watch.ranges.iter().filter(global).copied().collect();
+                    let reads = reads.iter().filter(global).copied().collect();
                     idle.parked.push(Waiting { reads, any: watch.any, ..self.waiting(index, *place) });
                 }
                 State::Call { place, issued: true, .. } => idle.calls.push(self.waiting(index, *place)),

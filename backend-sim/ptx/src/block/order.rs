@@ -42,14 +42,6 @@ pub enum Sync {
         /// The barrier's number.
         barrier: usize,
     },
-    /// A thread that only waited, or was about to, goes on for another round, because others have come to where they meet, or have ended. That
-    /// tells it nothing.
-    GoesOn {
-        /// Who goes on.
-        thread: usize,
-        /// Who has come or ended.
-        by: usize,
-    },
     /// A strong write to shared memory.
     Write {
         /// Who writes.
@@ -245,8 +237,11 @@ impl Order {
         }
     }
 
-    /// Some threads have met: `into` know what all of `from` did.
+    /// Some threads have met: `into` know what all of `from` did. Nobody waited for the end of others.
     pub(super) fn meet(&mut self, from: &[usize], into: &[usize]) {
+        if from.len() == self.threads && into.len() == self.threads {
+            return self.meet_all();
+        }
         if let Some(untold) = &mut self.untold {
             untold.push(Sync::Meet { from: from.to_vec(), into: into.to_vec() });
         }

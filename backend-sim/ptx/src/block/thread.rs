@@ -1,6 +1,9 @@
 //! One thread: its registers, its stack, and what it waits for.
 
-use super::spin::{Spin, Watch};
+use super::cycle::Watch;
+use super::spin::Spin;
+use std::sync::Arc;
+
 use crate::bytes;
 use crate::module::{Module, Place};
 use crate::op::{CallSite, Code, Reg, Slot, Warp};
@@ -59,7 +62,10 @@ pub(super) enum State {
         issued: bool,
     },
     Parked {
-        watch: Watch,
+        /// What ends it.
+        watch: Arc<Watch>,
+        /// What it reads of that itself.
+        reads: Vec<(u64, u8)>,
         place: Place,
     },
     /// At an access or fence that was announced, until the world lets it go on.

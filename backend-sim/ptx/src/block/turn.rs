@@ -1,9 +1,10 @@
 //! A turn: a thread runs until it must wait, and with it those of its warp that stand where it stands.
 
+use std::sync::Arc;
+
 use super::barrier::Arrival;
 use super::lanes::{Lanes, Many, One, Row, each_lane};
-use super::order::Sync;
-use super::spin::{Meetings, Round};
+use super::spin::Round;
 use super::thread::{Frame, State, Thread};
 use super::{Block, Fault, FaultKind, Halt, Stop};
 use crate::module::Place;
@@ -58,8 +59,8 @@ impl Block {
                 self.current = (index + 1) % self.threads.len();
                 Ok(())
             }
-            End::Barrier { arrival, holding } => self.come_to_barrier(members, &arrival, holding),
-            End::Cluster { waits, releases, place } => self.come_to_cluster(members, waits, releases, place),
+            End::Barrier { arrival, holding } => self.come_to_barrier(world, members, &arrival, holding),
+            End::Cluster { waits, releases, place } => self.come_to_cluster(world, members, waits, releases, place),
             End::Wait => self.have_come(world, members),
         }
     }
@@ -143,17 +144,13 @@ impl Block {
         if !self.paces.is_active(index) {
             self.paces.activate(index);
             thread.keep(to, registers, index % 32, 1, &self.changes);
-            thread.begins_to_look();
+            thread.spin.begins_to_look();
             return Ok(false);
         }
         let watch = match thread.backward(to, registers, index % 32, &self.changes) {
             Round::Goes => {
-                self.others_first |= thread.has_looked_long() && world.others_first();
+                self.others_first |= thread.spin.has_looked_long() && world.others_first();
                 return Ok(self.others_first);
-            }
-            Round::Awaited(by) => {
-                self.order.also(Sync::GoesOn { thread: index, by });
-                return Ok(false);
             }
             Round::Again(watch, since) => {
                 world.looks_again(index as u32, &watch.ranges, since);
@@ -161,16 +158,17 @@ impl Block {
             }
             Round::Waits(watch) => watch,
         };
-        if watch.ranges.is_empty() && !watch.any && watch.met == Meetings::default() {
-            if thread.waits_for_time() {
+        if watch.is_empty() {
+            if thread.spin.waits_for_time() {
                 self.paces.skip(index, DELAY); // nothing else ends the loop
-                thread.compares_soon();
+                thread.spin.compares_soon();
                 return Ok(false);
             }
             return Err(self.endless(index, thread, (from, to)));
         }
         self.parked += 1;
-        thread.state = State::Parked { watch, place: from };
+        let reads = watch.ranges.clone();
+        thread.state = State::Parked { watch: Arc::new(watch), reads, place: from };
         Ok(true)
     }
 
@@ -250,7 +248,7 @@ impl Block {
 }
 
 /// What the clock goes on by when a thread only looks at it. So a wait for a second of nanoseconds takes 15,000 looks.
-const DELAY: u64 = 1 << 16;
+pub(super) const DELAY: u64 = 1 << 16;
 
 /// The order of the interpreter's own accesses.
 pub(super) const PLAIN: Order = Order::Weak;

@@ -1,6 +1,5 @@
 //! What the lanes of a warp compute together, when all that take part have come.
 
-use super::spin::Meeting;
 use super::thread::{State, Together};
 use super::{Block, FaultKind, Halt};
 use crate::alu;
@@ -31,14 +30,12 @@ impl Block {
         for &thread in &members {
             match self.threads[thread].state {
                 State::Warp(theirs) if theirs.is_with(&together) => come.push((thread, theirs)),
-                _ => {
-                    self.await_threads(warp, Meeting::Warp, index);
-                    return Ok(());
-                }
+                _ => return Ok(()),
             }
         }
         if let Warp::Matrix(how) = kind {
             self.matrices(warp.start, how);
+            self.meet_otherwise(members);
             return Ok(());
         }
         let results = self.results(kind, &come)?;
@@ -47,12 +44,8 @@ impl Block {
             self.set(thread, theirs.q, u64::from(holds));
             self.threads[thread].state = State::Ready;
         }
-        if members.len() == self.live {
-            self.order.meet_all();
-        } else {
-            self.order.meet(&members, &members);
-        }
-        Ok(())
+        self.order.meet(&members, &members);
+        self.have_met(world, &members, place)
     }
 
     /// For each lane that takes part its result and predicate.

@@ -221,11 +221,7 @@ impl Machine {
                 let past = &arrived[barrier];
                 into.iter().for_each(|&thread| pasts.entry(thread).or_default().join(past));
             }
-            &Sync::GoesOn { thread, by } if self.mode.needs.tracking => {
-                let past = self.past_of_threads(id, &[by]);
-                self.kernels.blocks[id].pasts.entry(thread).or_default().join(&past);
-            }
-            Sync::Meet { .. } | Sync::Arrive { .. } | Sync::Pass { .. } | Sync::GoesOn { .. } => {}
+            Sync::Meet { .. } | Sync::Arrive { .. } | Sync::Pass { .. } => {}
             Sync::Write { .. } | Sync::Read { .. } | Sync::PhaseEnds { .. } | Sync::SeesPhase { .. } => {} // steps
         }
         if !self.races.is_on() {
@@ -259,7 +255,6 @@ impl Machine {
             Sync::Read { thread, address, acquires } => self.hears_in_block(id, thread, address, acquires),
             Sync::PhaseEnds { mbarrier } => self.phase_ends_in_block(id, mbarrier),
             Sync::SeesPhase { thread, mbarrier } => self.hears_of_phase(id, thread, mbarrier),
-            Sync::GoesOn { .. } => {}
         }
     }
 }

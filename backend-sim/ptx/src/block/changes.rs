@@ -1,0 +1,52 @@
+//! The last changes of memory that a block has seen, and when they were.
+
+use super::cycle::Watch;
+
+/// So many changes of memory are kept; who comes after more than that looks again.
+const KEPT_CHANGES: usize = 64;
+
+/// The last changes of memory that the block has seen. What changes within a round of a spin may have been read before that.
+#[derive(Clone, Debug)]
+pub(super) struct Changes {
+    last: [(u64, u64); KEPT_CHANGES],
+    count: u64,
+    /// What the world says that it is.
+    pub(super) now: u64,
+}
+
+impl Default for Changes {
+    fn default() -> Changes {
+        Changes { last: [(0, 0); KEPT_CHANGES], count: 0, now: 0 }
+    }
+}
+
+impl Changes {
+    #[inline]
+    pub(super) fn note(&mut self, address: u64, bytes: u64) {
+        self.last[self.count as usize % KEPT_CHANGES] = (address, bytes);
+        self.count += 1;
+    }
+
+    /// Now, and how many changes there were.
+    pub(super) fn begin(&self) -> Begin {
+        Begin { changes: self.count, now: self.now }
+    }
+
+    /// Whether something of this has changed since a round began.
+    pub(super) fn touch(&self, watch: &Watch, since: Begin) -> bool {
+        self.count - since.changes > KEPT_CHANGES as u64
+            || (since.changes..self.count).any(|number| {
+                let (address, bytes) = self.last[number as usize % KEPT_CHANGES];
+                watch.covers(address, bytes)
+            })
+    }
+}
+
+/// When a round began.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Begin {
+    /// So many changes of memory there were.
+    changes: u64,
+    /// What the world said that it was.
+    pub(super) now: u64,
+}
