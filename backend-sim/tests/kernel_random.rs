@@ -17,7 +17,7 @@ use proptest::prelude::*;
 mod model;
 mod program;
 
-use program::{PES, Program, Step, Vote, WORDS, Word, source};
+use program::{PES, Part, Program, Step, Vote, WORDS, Word, source};
 
 fn perform(source: &Source, threads: usize, pe: &Pe<Sim>) -> Result<Vec<u64>> {
     let words = pe.alloc_zeroed::<u64>(WORDS + threads)?;
@@ -113,11 +113,22 @@ fn poll() -> impl Strategy<Value = Step> {
     })
 }
 
+fn poll_of_a_part() -> impl Strategy<Value = Step> {
+    let part = prop_oneof![Just(Part::Odd), (0..=1u64).prop_map(Part::Above), (1..=2u64).prop_map(Part::From)];
+    (0..WORDS, part, any::<bool>(), any::<bool>()).prop_map(|(word, part, gives_up, notes)| Step::PollPart {
+        word,
+        part,
+        gives_up,
+        notes,
+    })
+}
+
 /// Threads that send words to each other, and poll them.
 fn talk() -> impl Strategy<Value = Vec<Step>> {
     let (word, value) = (|| 0..WORDS, || 1..=2u64);
     let step = prop_oneof![
-        4 => poll(),
+        3 => poll(),
+        2 => poll_of_a_part(),
         1 => (word(), word(), value()).prop_map(|(one, other, value)| Step::Twice { words: [one, other], value }),
         1 => word().prop_map(|word| Step::Load { word }),
         1 => (word(), value()).prop_map(|(word, value)| Step::Store { word, value }),
@@ -136,7 +147,8 @@ fn one() -> impl Strategy<Value = Step> {
     let word = || 0..WORDS;
     let value = || 1..=2u64;
     prop_oneof![
-        4 => poll(),
+        3 => poll(),
+        2 => poll_of_a_part(),
         1 => (word(), word(), value()).prop_map(|(one, other, value)| Step::Twice { words: [one, other], value }),
         1 => (word(), word(), value()).prop_map(|(one, other, value)| Step::Either { words: [one, other], value }),
         2 => (0..PES, word(), value()).prop_map(|(of, word, value)| Step::Fetch { of, word, value }),
@@ -216,18 +228,22 @@ fn a_search_of_random_kernels_ends() {
 fn a_loop_that_is_a_wait_has_the_outcomes_of_one_that_looks_in_vain() {
     let (compared, fewer) = (Cell::new(0), Cell::new(0));
     let programs = (1..=2usize).prop_flat_map(|threads| prop::collection::vec(talk(), PES * threads));
-    let polls = |program: &Program| program.iter().flatten().any(|step| matches!(step, Step::Poll { .. }));
+    let polls = |program: &Program| {
+        program.iter().flatten().any(|step| matches!(step, Step::Poll { .. } | Step::PollPart { .. }))
+    };
     random::check_all(programs.prop_filter("it has a loop", polls), 400, 0x6c6f_6f70, |program| {
         let (text, threads) = (source(&program), program.len() / PES);
-        let looks = ["lt", "ne", "eq", "gt"].into_iter().fold(text.clone(), |text, unless| {
-            (1..=2).fold(text, |text, value| {
-                ["%rd4", "%rd5"].into_iter().fold(text, |text, loaded| {
-                    let [waits, looks] = [("", ""), (".and", ", %p2")]
-                        .map(|(and, more)| format!("setp.{unless}{and}.u64 %p1, {loaded}, {value}{more};"));
-                    text.replace(&waits, &looks)
-                })
-            })
-        });
+        let mut looks = text.clone();
+        for unless in ["lt", "ne", "eq", "gt"] {
+            for (ty, loaded, value) in [("u64", "%rd4"), ("u64", "%rd5"), ("s64", "%rd5")]
+                .iter()
+                .flat_map(|(ty, loaded)| (0..=2).map(move |value| (ty, loaded, value)))
+            {
+                let [waits, tries] = [("", ""), (".and", ", %p2")]
+                    .map(|(and, more)| format!("setp.{unless}{and}.{ty} %p1, {loaded}, {value}{more};"));
+                looks = looks.replace(&waits, &tries);
+            }
+        }
         for races in [Races::Find, Races::Note] {
             let [waits, looks] = [&text, &looks].map(|text| {
                 let source = Source::ptx("random.ptx", text.clone());

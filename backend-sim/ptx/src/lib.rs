@@ -30,4 +30,4 @@ pub use module::{External, Global, Group, Kernel, Module, Parameter, Place};
 pub use source::Location;
 pub use tensor::TensorMap;
 pub use types::{Order, Scope, Type};
-pub use world::{Access, AccessKind, AtomicOp, Compare, Refusal, Until, World, is_shared};
+pub use world::{Access, AccessKind, AtomicOp, Compare, Refusal, Then, Until, View, World, is_shared};

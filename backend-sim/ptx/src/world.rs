@@ -46,14 +46,89 @@ pub fn is_shared(address: u64) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Until<Against = u64> {
-    /// How the word is compared with `against`.
+    /// How the word, or a part of it, is compared with `against`.
     pub compare: Compare,
-    /// As numbers of this type, which is as wide as the load.
+    /// As numbers of this type.
     pub ty: Type,
-    /// What the word is compared with: the bits of a number. While a text is decoded, an operand; in decoded code, a register.
+    /// What it is compared with: the bits of a number. While a text is decoded, an operand; in decoded code, a register.
     pub against: Against,
+    /// The part of the word that is compared.
+    pub view: View<Against>,
     /// Whether something else may look at the value that was loaded.
     pub is_used: bool,
+}
+
+/// A part of a word: of `word >> shift & mask`, perhaps less a number, or the like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[expect(clippy::exhaustive_structs, reason = "it is all of the formula")]
+pub struct View<Number = u64> {
+    /// The bits that are left out below.
+    pub shift: u8,
+    /// The bits behind that.
+    pub mask: u64,
+    /// What is done with them.
+    pub then: Then<Number>,
+}
+
+/// What is done with a part of a word before it is compared. Sums and differences wrap around.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[expect(clippy::exhaustive_enums, reason = "who evaluates it must know all of them")]
+pub enum Then<Number = u64> {
+    /// Nothing.
+    Nothing,
+    /// This is added.
+    Plus(Number),
+    /// This is taken from it.
+    Minus(Number),
+    /// The bits of this are turned over.
+    Xor(Number),
+}
+
+impl<Number> Then<Number> {
+    /// The number that it takes.
+    pub(crate) fn number(&self) -> Option<&Number> {
+        match self {
+            Then::Nothing => None,
+            Then::Plus(number) | Then::Minus(number) | Then::Xor(number) => Some(number),
+        }
+    }
+
+    fn with<Other>(&self, number: Option<Other>) -> Then<Other> {
+        match (self, number) {
+            (Then::Nothing, _) | (_, None) => Then::Nothing,
+            (Then::Plus(_), Some(number)) => Then::Plus(number),
+            (Then::Minus(_), Some(number)) => Then::Minus(number),
+            (Then::Xor(_), Some(number)) => Then::Xor(number),
+        }
+    }
+}
+
+impl<Number> View<Number> {
+    /// So many bits of the part, from one on. `None`: there is no such bit.
+    pub(crate) fn bits(self, from: u32, count: u32) -> Option<Self> {
+        let mask = self.mask.checked_shr(from)? & 1_u64.checked_shl(count).map_or(u64::MAX, |end| end - 1);
+        Some(View { shift: self.shift + from as u8, mask, ..self })
+    }
+
+    /// The same part, with another number.
+    pub(crate) fn with<Other>(&self, number: Option<Other>) -> View<Other> {
+        View { shift: self.shift, mask: self.mask, then: self.then.with(number) }
+    }
+}
+
+impl View {
+    /// The part of this word.
+    #[inline]
+    #[must_use]
+    pub fn of(self, word: u64) -> u64 {
+        let part = word.checked_shr(self.shift.into()).unwrap_or(0) & self.mask;
+        match self.then {
+            Then::Nothing => part,
+            Then::Plus(number) => part.wrapping_add(number),
+            Then::Minus(number) => part.wrapping_sub(number),
+            Then::Xor(number) => part ^ number,
+        }
+    }
 }
 
 /// How two numbers are compared.

@@ -2,6 +2,7 @@
 
 use onesided::backend::{AllocId, Span};
 use onesided::{At, Cmp, DType};
+use onesided_ptx::View;
 
 use super::Machine;
 use super::ids::{AgentId, PeId, ScopeId, TeamName};
@@ -124,10 +125,14 @@ pub(crate) struct Comparison {
     pub(crate) dtype: DType,
     /// Whether `>=` may be the driver's too, which is true where the difference, as a signed number, is not negative.
     pub(crate) or_cyclic: bool,
+    /// The part of the variable that is compared: all of it, or what a kernel's loop takes.
+    pub(crate) view: Option<View>,
 }
 
 impl Comparison {
     pub(crate) fn holds(&self, found: u64, wanted: u64) -> bool {
+        let of_part = |view: View| view.of(found) & (u64::MAX >> (64 - 8 * self.dtype.size()));
+        let found = self.view.map_or(found, of_part);
         let cyclic = || self.or_cyclic && self.cmp == Cmp::Ge && found.wrapping_sub(wanted) as i64 >= 0;
         self.cmp.holds_bits(self.dtype, found, wanted) || cyclic()
     }

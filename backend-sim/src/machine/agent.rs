@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use onesided::backend::{Against, AllocId, Op, Shape, Span, TeamId, Values, Wait};
-use onesided::{At, DType};
-use onesided_ptx::Phase;
+use onesided::{At, Cmp, DType};
+use onesided_ptx::{Phase, Then, View};
 
 use super::access::{Comparison, Test};
 use super::aim::Aim;
@@ -326,7 +326,8 @@ impl Agent {
 impl Condition {
     /// On a stream, a signal is compared by the driver or by a kernel: the library decides by what the GPU can do.
     pub(crate) fn new(wait: Wait, values: OwnedValues, on_stream: bool) -> Condition {
-        let comparison = Comparison { cmp: wait.cmp, dtype: wait.dtype, or_cyclic: on_stream && wait.signal };
+        let comparison =
+            Comparison { cmp: wait.cmp, dtype: wait.dtype, or_cyclic: on_stream && wait.signal, view: None };
         let count = Shape::contiguous(wait.vars.len, wait.dtype.size()).count;
         let (has_held, returns) = (false, false);
         let mut condition = Condition { wait, values, count, next: 0, comparison, is_loop: false, has_held, returns };
@@ -334,9 +335,27 @@ impl Condition {
         condition
     }
 
-    /// That of a loop around a load. `returns`: whether the value that ends it may matter.
-    pub(crate) fn of_loop(wait: Wait, returns: bool) -> Condition {
-        Condition { is_loop: true, returns, ..Condition::new(wait, OwnedValues::new(&Values::NONE), false) }
+    /// That of a loop around a load. `compared`: the part of the variable that is compared, as numbers of what type. `returns`: whether the value that
+    /// ends it may matter.
+    pub(crate) fn of_loop(wait: Wait, compared: (View, DType), returns: bool) -> Condition {
+        let mut condition = Condition::new(wait, OwnedValues::new(&Values::NONE), false);
+        let (view, dtype) = compared;
+        let is_all =
+            view.shift == 0 && view.then == Then::Nothing && view.mask >= u64::MAX >> (64 - 8 * wait.dtype.size());
+        condition.comparison.dtype = dtype;
+        condition.comparison.view = (!is_all).then_some(view);
+        Condition { is_loop: true, returns, ..condition }
+    }
+
+    /// Whether it stays true where its variable only grows, or looks for a single value.
+    pub(crate) fn may_count(&self) -> bool {
+        let Comparison { cmp, or_cyclic, view, .. } = self.comparison;
+        view.is_none() && (cmp == Cmp::Eq || matches!(cmp, Cmp::Ge | Cmp::Gt) && !or_cyclic)
+    }
+
+    /// How it compares.
+    pub(crate) fn comparison(&self) -> Comparison {
+        self.comparison
     }
 
     /// Whether nothing is left to wait for.
@@ -361,11 +380,6 @@ impl Condition {
     pub(crate) fn last(&self) -> Span {
         let seen = |i: &usize| self.values.0.is_none() || !self.values.borrow().skips(*i);
         self.variable_at((0..self.next).rev().find(seen).unwrap_or(0))
-    }
-
-    /// Whether `>=` may be the driver's.
-    pub(crate) fn may_be_cyclic(&self) -> bool {
-        self.comparison.or_cyclic
     }
 
     /// Every variable that it looks at.

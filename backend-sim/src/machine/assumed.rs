@@ -464,10 +464,9 @@ impl Assumptions {
 
     /// A wait for some variables begins. `disturbed`: whether nothing orders it with the last plain write of a variable.
     pub(super) fn wait(&mut self, pe: PeId, condition: &Condition, mut disturbed: impl FnMut(Span) -> bool) {
-        let grows = matches!(condition.wait.cmp, Cmp::Ge | Cmp::Gt) && !condition.may_be_cyclic();
+        let may_grow = condition.may_count();
         for test in condition.tests(pe) {
             let seen = self.meet(word(pe, test.variable), test.variable.len);
-            let may_grow = grows || condition.wait.cmp == Cmp::Eq;
             let mut news = !may_grow && !seen.otherwise;
             seen.otherwise |= !may_grow;
             let waited = Waited { comparison: test.comparison, wanted: test.wanted, returns: test.returns };

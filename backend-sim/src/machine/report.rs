@@ -1,8 +1,12 @@
 //! What every agent is doing and waits for, in words: the body of every report.
 
+use std::fmt::Write as _;
+
 use onesided::At;
+use onesided_ptx::{Then, View};
 
 use super::Machine;
+use super::access::Comparison;
 use super::agent::{Condition, State, Task, signed};
 use super::claim::Claimed;
 use super::ids::{AgentId, ClaimId, Id as _, PeId, TeamIndex};
@@ -102,11 +106,14 @@ impl Machine {
             return "its condition, which holds".into();
         }
         let (span, dtype) = (condition.variable(), condition.wait.dtype);
-        let (wanted, found) = (signed(dtype, condition.wanted()), signed(dtype, self.heap.load(pe, span)));
-        let (made, symbol) = (self.made_at(span.alloc), condition.wait.cmp.symbol());
+        let Comparison { cmp, dtype: compared, view, .. } = condition.comparison();
+        let dtype = if view.is_none() { compared } else { dtype };
+        let (wanted, found) = (signed(compared, condition.wanted()), signed(dtype, self.heap.load(pe, span)));
+        let (made, symbol) = (self.made_at(span.alloc), cmp.symbol());
+        let part = view.map(part).unwrap_or_default();
         let unsent = self.unsent_report(pe, span, condition.wait.signal);
         let held = if condition.has_held { "; it held before, and was changed before the wait saw it" } else { "" };
-        format!("{}+{}{made} {symbol} {wanted}, found {found} ({dtype}){held}{unsent}", span.alloc, span.start)
+        format!("{}+{}{made}{part} {symbol} {wanted}, found {found} ({dtype}){held}{unsent}", span.alloc, span.start)
     }
 
     fn collective_report(&self, team: TeamIndex, seq: u32) -> String {
@@ -125,6 +132,24 @@ impl Machine {
         }
         format!("{} to enter {what} #{seq} on {}", pes(&missing), self.team_name(team))
     }
+}
+
+/// What of a word is compared, behind its name: ` >> 32 & 0xffffffff - 5`.
+fn part(View { shift, mask, then }: View) -> String {
+    let mut text = String::new();
+    if shift > 0 {
+        _ = write!(text, " >> {shift}");
+    }
+    if mask.leading_zeros() > u32::from(shift) {
+        _ = write!(text, " & {mask:#x}");
+    }
+    _ = match then {
+        Then::Nothing => Ok(()),
+        Then::Plus(number) => write!(text, " + {number}"),
+        Then::Minus(number) => write!(text, " - {number}"),
+        Then::Xor(number) => write!(text, " ^ {number:#x}"),
+    };
+    text
 }
 
 /// `PE 3`, `PEs 1, 2`, or how many where there are too many to list.

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use super::program::{PES, Program, Step, Vote, WORDS, Word};
+use super::program::{PES, Part, Program, Step, Vote, WORDS, Word};
 
 /// The memory in the end, and what each thread has noted, PE by PE; `None`: a deadlock.
 pub(crate) type Outcome = Option<Vec<Vec<u64>>>;
@@ -223,6 +223,20 @@ fn step(program: &Program, before: &State, thread: usize) -> Option<State> {
                 _ => unreachable!("no loop compares with {unless}"),
             };
             if goes_on {
+                return None;
+            }
+            if notes {
+                me.note(found);
+            }
+        }
+        Step::PollPart { word, part, notes, .. } => {
+            let found = memory[word];
+            let is_so = match part {
+                Part::Odd => found % 2 == 1,
+                Part::Above(value) => found / 2 == value,
+                Part::From(value) => found >= value,
+            };
+            if !is_so {
                 return None;
             }
             if notes {

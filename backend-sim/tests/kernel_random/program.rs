@@ -17,6 +17,14 @@ pub(crate) enum Step {
         /// Whether it notes what it has seen.
         notes: bool,
     },
+    /// Loads the word until a part of it is so, or gives up after a time that never passes.
+    PollPart {
+        word: usize,
+        part: Part,
+        gives_up: bool,
+        /// Whether it notes what it has seen.
+        notes: bool,
+    },
     /// Loads a word until it is as large, then another one, and begins again until that is not 0.
     Twice {
         words: [usize; 2],
@@ -78,6 +86,17 @@ pub(crate) enum Step {
     Quiet,
 }
 
+/// What of a word is compared.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Part {
+    /// Its lowest bit is set.
+    Odd,
+    /// The bits above that are as large a number.
+    Above(u64),
+    /// What is left of it without this is not negative.
+    From(u64),
+}
+
 /// What a thread does in a loop with a vote.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Vote {
@@ -136,6 +155,21 @@ fn lines(thread: usize, threads: usize, steps: &[Step]) -> String {
                     "{label}: ld.volatile.global.u64 {loaded}, {};\nsetp.{unless}.u64 %p1, {loaded}, {value};\n@%p1 bra {label};\n{note}",
                     at(word)
                 )
+            }
+            Step::PollPart { word, part, gives_up, notes } => {
+                let goes_on = match part {
+                    Part::Odd => "and.b64 %rd5, %rd4, 1;\nsetp.eq.u64 %p1, %rd5, 0;".to_string(),
+                    Part::Above(value) => format!("shr.u64 %rd5, %rd4, 1;\nsetp.ne.u64 %p1, %rd5, {value};"),
+                    Part::From(value) => format!("sub.s64 %rd5, %rd4, {value};\nsetp.lt.s64 %p1, %rd5, 0;"),
+                };
+                let again = match gives_up {
+                    false => format!("@%p1 bra {label};"),
+                    true => format!(
+                        "@!%p1 bra {label}E;\nmov.u64 %rd5, %clock64;\nsetp.lt.u64 %p1, %rd5, 1000000;\n@%p1 bra {label};\ntrap;\n{label}E:"
+                    ),
+                };
+                let note = if notes { "mad.lo.u64 %rd2, %rd2, 10, %rd4;\n" } else { "" };
+                format!("{label}: ld.volatile.global.u64 %rd4, {};\n{goes_on}\n{again}\n{note}", at(word))
             }
             Step::Twice { words: [one, other], value } => format!(
                 "{label}: ld.volatile.global.u64 %rd4, {};\nsetp.lt.u64 %p1, %rd4, {value};\n@%p1 bra {label};\n\

@@ -289,10 +289,17 @@ impl Block {
         let index = load.thread as usize;
         let Frame { code, registers, .. } = self.threads[index].frame;
         let code = &self.module.code[usize::from(code)];
-        let Until { compare, ty, against, is_used } = *code.polls.get(&load.place.0.checked_sub(code.first_place)?)?;
+        let Until { compare, ty, against, view, is_used } =
+            *code.polls.get(&load.place.0.checked_sub(code.first_place)?)?;
         let rows = &self.registers[index / 32];
-        let against = rows[registers as usize + usize::from(against)][index % 32] & ty.mask();
-        Some(Until { compare, ty, against, is_used })
+        let value = |register: Reg| rows[registers as usize + usize::from(register)][index % 32] & ty.mask();
+        Some(Until {
+            compare,
+            ty,
+            against: value(against),
+            view: view.with(view.then.number().map(|&register| value(register))),
+            is_used,
+        })
     }
 
     /// Tells the world what has ordered threads since it was told last.

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::form::Form;
+use super::text::Text;
 use super::{Found, Names, Symbol, awaits, group, layout, polls, unused};
 use crate::alu::integer;
 use crate::error::Error;
@@ -54,7 +55,7 @@ pub(super) struct Builder<'m, 'a> {
     /// The names of registers which products of warp groups work on.
     pub(super) held: BTreeSet<&'a str>,
     /// Loads in loops that do nothing else, by the numbers of their instructions.
-    polls: BTreeMap<usize, Until<Operand<'a>>>,
+    polls: BTreeMap<usize, Until<Operand<'m>>>,
     awaits: BTreeSet<usize>,
     /// Instructions so far, the one that is decoded among them.
     instructions: usize,
@@ -68,12 +69,13 @@ pub(super) struct Builder<'m, 'a> {
     location: Option<Arc<Location>>,
 }
 
-pub(super) fn function<'a>(
-    names: &Names<'a>,
-    function: &Function<'a>,
+pub(super) fn function<'m, 'a>(
+    names: &'m Names<'a>,
+    function: &'m Function<'a>,
     shared: u64,
-    places: &mut Vec<(u32, Option<Arc<Location>>)>,
+    places: &'m mut Vec<(u32, Option<Arc<Location>>)>,
 ) -> Result<(Code, Found), Error> {
+    let text = Text::of(function);
     let first_place = u32::try_from(places.len()).map_err(|_| Error::new(function.line, "the text is too long"))?;
     let mut builder = Builder {
         names,
@@ -100,8 +102,8 @@ pub(super) fn function<'a>(
         is_kernel: function.is_entry,
         results_used: unused::results_used(function),
         held: group::held(function),
-        polls: polls::of(function),
-        awaits: awaits::of(function),
+        polls: polls::of(&text),
+        awaits: awaits::of(&text),
         instructions: 0,
         places,
         scopes: vec![ScopeNames::default()],
@@ -276,18 +278,29 @@ impl<'a> Builder<'_, 'a> {
 
     /// If the load that was emitted last is all that a loop does: what ends the loop.
     pub(super) fn note_poll(&mut self) -> Result<(), Error> {
-        if let Some(Until { compare, ty, against, is_used }) = self.polls.remove(&(self.instructions - 1)) {
+        if let Some(Until { compare, ty, against, view, is_used }) = self.polls.remove(&(self.instructions - 1)) {
             let load = self.code.ops.len() as u32 - 1;
-            let against = match against {
-                Operand::Name { name, .. } => match self.register(name) {
-                    Some((register, _)) => register,
-                    None => return Ok(()), // something else than a register
+            let Some(against) = self.asked(against, ty)? else { return Ok(()) };
+            let number = match view.then.number() {
+                Some(number) => match self.asked(number.clone(), ty)? {
+                    Some(number) => Some(number),
+                    None => return Ok(()),
                 },
-                number => self.source(&number, ty)?,
+                None => None,
             };
-            self.code.polls.insert(load, Until { compare, ty, against, is_used });
+            let view = view.with(number);
+            self.code.polls.insert(load, Until { compare, ty, against, view, is_used });
         }
         Ok(())
+    }
+
+    /// The register of what a poll compares with, if it has one.
+    fn asked(&mut self, operand: Operand<'_>, ty: Type) -> Result<Option<Reg>, Error> {
+        match operand {
+            Operand::Name { name, .. } => Ok(self.register(name).map(|(register, _)| register)),
+            Operand::Bits(bits) => self.source(&Operand::Bits(bits), ty).map(Some),
+            _ => Ok(None),
+        }
     }
 
     /// If the test of an mbarrier that was emitted last is all that a loop does, that is a wait.

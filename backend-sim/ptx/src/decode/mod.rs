@@ -14,8 +14,10 @@ mod memory;
 mod moves;
 mod multi;
 mod polls;
+mod rounds;
 mod sync;
 mod tensor;
+mod text;
 mod unused;
 mod wide;
 

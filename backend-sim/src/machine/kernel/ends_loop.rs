@@ -43,13 +43,16 @@ impl Machine {
         let Some(until) = block.ends_loop(access) else { return false };
         let me = self.agents[thread].pe;
         let Ok((pe, word)) = self.at_address(me, access.address, access.bytes.into()) else { return false };
-        let Some(dtype) = dtype_of(until.ty).filter(|_| pe == me) else { return false };
+        let (Some(compared), Some(dtype)) = (dtype_of(until.ty), unsigned(access.bytes)) else { return false };
+        if pe != me {
+            return false;
+        }
         if !self.kernels.blocks[id].watches.is_over(access.thread as usize, &Object::memory(pe, word)) {
             return false; // a change of what the thread has polled, in a loop around this one, has woken it
         }
-        let Until { compare, against, is_used, .. } = until;
+        let Until { compare, against, view, is_used, .. } = until;
         let wait = Wait { vars: word, dtype, cmp: cmp_of(compare), against: Against::One(against), signal: false };
-        let condition = Condition::of_loop(wait, is_used && self.config.values_matter);
+        let condition = Condition::of_loop(wait, (view, compared), is_used && self.config.values_matter);
         if is_strong && self.races.is_on() {
             let agent = self.thread_acts(id, access.thread as usize);
             self.races.touch_strongly(agent, (pe, word), (How::AtomicRead, access.scope), None, asked);
@@ -98,6 +101,11 @@ fn dtype_of(ty: Type) -> Option<DType> {
         Type::U64 | Type::B64 => DType::U64,
         _ => return None,
     })
+}
+
+/// A word of so many bytes.
+fn unsigned(bytes: u8) -> Option<DType> {
+    [DType::U8, DType::U16, DType::U32, DType::U64].into_iter().find(|dtype| dtype.size() == usize::from(bytes))
 }
 
 fn cmp_of(compare: Compare) -> Cmp {

@@ -1,0 +1,196 @@
+//! Rounds of loops that only look at something until it is so, and leave nothing behind where it is not.
+//!
+//! What follows a look in vain is walked through. All ways must lead to looks at the same, through instructions that compute registers at
+//! which nothing else looks. Only what depends on a clock may lead elsewhere, as in loops that give up after some seconds: no time passes for
+//! who waits.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::text::{Known, Name, Text, target};
+use crate::syntax::{Instruction, Operand};
+
+/// More steps than this on the ways from a look in vain: it is no wait.
+const MOST_STEPS: usize = 1_000;
+
+/// A time limit below this may be over before the first look.
+const SHORT: u64 = 1_000;
+
+/// What a walk from a look in vain has come to.
+#[derive(Clone)]
+pub(super) struct Walk<'a, 'l> {
+    /// Whether an instruction looks.
+    looks: &'l dyn Fn(usize, &Instruction<'a>) -> bool,
+    /// The instruction that compares what was seen, and its result.
+    compares: Option<(usize, u64)>,
+    /// Instructions that it has passed, and registers that those have written.
+    pub(super) passed: BTreeSet<usize>,
+    pub(super) written: BTreeSet<Name<'a>>,
+    /// Of those, the ones that depend on a clock.
+    timed: BTreeSet<Name<'a>>,
+    /// Where it has been, with what was known there, since the last look; `true`: all ways from there lead to looks.
+    seen: BTreeMap<(usize, Known<'a>), bool>,
+}
+
+impl<'a, 'l> Walk<'a, 'l> {
+    pub(super) fn new(looks: &'l dyn Fn(usize, &Instruction<'a>) -> bool, compares: Option<(usize, u64)>) -> Self {
+        let (passed, written, timed) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+        Self { looks, compares, passed, written, timed, seen: BTreeMap::new() }
+    }
+
+    /// Another walk begins, from another look.
+    pub(super) fn again(&mut self) {
+        self.seen.clear();
+    }
+}
+
+/// Whether a call of this says that an assertion fails.
+fn is_assertion(operand: &Operand<'_>) -> bool {
+    matches!(operand, Operand::Name { name: "__assertfail", .. })
+}
+
+impl<'a> Text<'a> {
+    /// Walks all ways from an instruction to the next looks.
+    pub(super) fn walk(
+        &self,
+        mut at: usize,
+        mut known: Known<'a>,
+        walk: &mut Walk<'a, '_>,
+        looks: &mut Vec<usize>,
+    ) -> Option<()> {
+        let mut way = Vec::new();
+        loop {
+            let here = (at, known.clone());
+            match walk.seen.get(&here) {
+                Some(true) => break,
+                Some(false) => return None, // it goes round without a look
+                None if walk.seen.len() > MOST_STEPS => return None,
+                None => {}
+            }
+            let &(scope, instruction) = self.body.get(at)?;
+            if (walk.looks)(at, instruction) {
+                looks.push(at);
+                break;
+            }
+            walk.seen.insert(here.clone(), false);
+            way.push(here);
+            walk.passed.insert(at);
+            if instruction.opcode == "bra" {
+                let to = self.branches_to(at)?;
+                let taken = match instruction.guard {
+                    None => Some(true),
+                    Some((guard, negated)) => known.get(&self.name(scope, guard)).map(|value| (*value == 1) != negated),
+                };
+                if taken.is_none() {
+                    let guard = instruction.guard.map(|(guard, _)| self.name(scope, guard));
+                    if guard.is_some_and(|guard| walk.timed.contains(&guard)) {
+                        self.walk_in_time([at + 1, to], &known, walk, looks)?;
+                        break;
+                    }
+                    self.walk(at + 1, known.clone(), walk, looks)?;
+                }
+                at = if taken == Some(false) { at + 1 } else { to };
+                continue;
+            }
+            if !self.computes(instruction) || instruction.guard.is_some() {
+                return None;
+            }
+            if self.is_of_a_clock(at, &walk.timed) {
+                walk.timed.extend(self.names_of(at));
+            }
+            walk.written.extend(self.names_of(at));
+            self.compute(at, &mut known);
+            if let Some((_, result)) = walk.compares.filter(|(compares, _)| *compares == at) {
+                known.insert(self.name(scope, target(instruction)?), result);
+            }
+            at += 1;
+        }
+        way.into_iter().for_each(|here| _ = walk.seen.insert(here, true));
+        Some(())
+    }
+
+    /// Walks the two ways of a branch that depends on a clock. One may lead anywhere: it is the one that gives up.
+    fn walk_in_time(
+        &self,
+        ways: [usize; 2],
+        known: &Known<'a>,
+        walk: &mut Walk<'a, '_>,
+        looks: &mut Vec<usize>,
+    ) -> Option<()> {
+        let mut leads = None;
+        for way in ways {
+            let (mut tried, mut seen) = (walk.clone(), looks.clone());
+            if self.walk(way, known.clone(), &mut tried, &mut seen).is_some() {
+                (*walk, *looks) = (tried, seen);
+                leads = Some(());
+            } else {
+                walk.passed.extend(self.fails_behind(way).unwrap_or_default());
+            }
+        }
+        leads
+    }
+
+    /// If all that follows is to say so, and to fail: the instructions of that, which may look at what the rounds have computed.
+    fn fails_behind(&self, mut at: usize) -> Option<Vec<usize>> {
+        let mut all = Vec::new();
+        while all.len() < MOST_STEPS {
+            let &(_, instruction) = self.body.get(at)?;
+            all.push(at);
+            match (instruction.opcode, instruction.guard) {
+                ("trap", None) => return Some(all),
+                ("call", _) if instruction.operands.iter().any(is_assertion) => return Some(all),
+                ("bra", None) => at = self.branches_to(at)?,
+                ("bra" | "brx" | "ret" | "exit", _) => return None,
+                _ => at += 1,
+            }
+        }
+        None
+    }
+
+    /// Whether what an instruction computes depends on a clock, and does not compare that with a short time.
+    fn is_of_a_clock(&self, at: usize, timed: &BTreeSet<Name<'a>>) -> bool {
+        let (scope, instruction) = self.body[at];
+        let sources = instruction.operands.get(1..).unwrap_or_default();
+        let is_short = |operand: &Operand<'_>| matches!(operand, Operand::Bits(bits) if *bits < SHORT);
+        let is_clock = |operand: &Operand<'a>| match operand {
+            Operand::Name { name, .. } => {
+                name.starts_with("%clock")
+                    || name.starts_with("%globaltimer")
+                    || timed.contains(&self.name(scope, name))
+            }
+            _ => false,
+        };
+        sources.iter().any(is_clock) && !(instruction.opcode == "setp" && sources.iter().any(is_short))
+    }
+
+    /// Where a look leads that is not in vain, behind all that only the walk looks at; and what is known there.
+    pub(super) fn leads_to(
+        &self,
+        mut at: usize,
+        mut known: Known<'a>,
+        walk: &Walk<'a, '_>,
+    ) -> Option<(usize, Known<'a>)> {
+        for _ in 0..MOST_STEPS {
+            let Some(&(scope, instruction)) = self.body.get(at) else { return Some((at, known)) };
+            if instruction.opcode == "bra" {
+                let is_taken = match instruction.guard {
+                    None => true,
+                    Some((guard, negated)) => match known.get(&self.name(scope, guard)) {
+                        Some(value) => (*value == 1) != negated,
+                        None => return Some((at, known)),
+                    },
+                };
+                at = if is_taken { self.branches_to(at)? } else { at + 1 };
+                continue;
+            }
+            if !walk.passed.contains(&at) || !self.computes(instruction) {
+                return Some((at, known));
+            }
+            self.compute(at, &mut known);
+            if let Some((_, result)) = walk.compares.filter(|(compares, _)| *compares == at) {
+                known.insert(self.name(scope, target(instruction)?), 1 - result);
+            }
+            at += 1;
+        }
+        None
+    }
+}

@@ -1,0 +1,214 @@
+//! A function's text, as far as loops that only wait are found in it: what its names are, who reads them, and where branches lead.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::unused::{self, Times};
+use crate::syntax::{Function, Instruction, Operand, Statement};
+use crate::types::Type;
+
+/// Instructions that only compute a register, their first operand, from the others.
+const PURE: &[&str] = &[
+    "add", "and", "bfe", "bfi", "cvt", "cvta", "mad", "max", "min", "mov", "mul", "neg", "not", "or", "prmt", "selp",
+    "setp", "shl", "shr", "sub", "xor",
+];
+
+/// Instructions that compute nothing. What a fence orders, the last round orders as well.
+const IDLE: &[&str] = &["nanosleep", "membar", "fence"];
+
+/// A scope of names, by its number; the outermost has none.
+pub(super) type Scope = Option<usize>;
+
+/// A register or label, in the scope that declares it.
+pub(super) type Name<'a> = (Scope, &'a str);
+
+/// What is known of registers.
+pub(super) type Known<'a> = BTreeMap<Name<'a>, u64>;
+
+/// A function.
+#[derive(Default)]
+pub(super) struct Text<'a> {
+    /// The scopes around each one, from within.
+    around: Vec<Vec<usize>>,
+    /// What scopes declare; `true`: several registers, whose names begin so.
+    declared: BTreeSet<(usize, &'a str, bool)>,
+    labels: BTreeMap<Name<'a>, usize>,
+    /// From where to where branches lead back.
+    loops: Vec<(usize, usize)>,
+    pub(super) body: Vec<(Scope, &'a Instruction<'a>)>,
+    /// The instructions that read a register.
+    pub(super) readers: BTreeMap<Name<'a>, BTreeSet<usize>>,
+}
+
+impl<'a> Text<'a> {
+    pub(super) fn of(function: &'a Function<'a>) -> Self {
+        let mut text = Self::default();
+        let mut open: Vec<usize> = Vec::new();
+        for statement in function.body.iter().flatten() {
+            let scope = open.last().copied();
+            match statement {
+                Statement::Begin => {
+                    open.push(text.around.len());
+                    text.around.push(open.iter().rev().copied().collect());
+                }
+                Statement::End => _ = open.pop(),
+                Statement::Registers { name, count, .. } => {
+                    text.declared.extend(scope.map(|scope| (scope, *name, count.is_some())));
+                }
+                Statement::Label(name, _) => _ = text.labels.insert((scope, name), text.body.len()),
+                Statement::Instruction(instruction) => text.body.push((scope, instruction)),
+                _ => {}
+            }
+        }
+        for (at, &(scope, instruction)) in text.body.iter().enumerate() {
+            let mut names = Times::new();
+            names.extend(instruction.guard.map(|(guard, _)| (guard, 1)));
+            let sources = &instruction.operands[usize::from(has_target(instruction))..];
+            sources.iter().for_each(|operand| unused::count_names(operand, &mut names));
+            for name in names.keys() {
+                let name = name_in(&text.around, &text.declared, scope, name);
+                text.readers.entry(name).or_default().insert(at);
+            }
+        }
+        let branches = (0..text.body.len()).filter(|&at| text.body[at].1.opcode == "bra");
+        text.loops = branches.filter_map(|at| Some((text.branches_to(at).filter(|&to| to <= at)?, at))).collect();
+        text
+    }
+
+    /// Whether a branch leads back over an instruction.
+    pub(super) fn is_in_loop(&self, at: usize) -> bool {
+        self.loops.iter().any(|&(begin, end)| begin <= at && at <= end)
+    }
+
+    /// Whether something may jump to an instruction.
+    pub(super) fn is_label(&self, at: usize) -> bool {
+        self.labels.values().any(|&label| label == at)
+    }
+
+    /// The registers that an instruction computes.
+    pub(super) fn names_of(&self, at: usize) -> impl Iterator<Item = Name<'a>> {
+        let (scope, instruction) = self.body[at];
+        let targets = if has_target(instruction) { instruction.operands.first() } else { None };
+        let all = match targets {
+            Some(Operand::Vector(all)) => &all[..],
+            one => one.map_or(&[][..], std::slice::from_ref),
+        };
+        all.iter().filter_map(move |operand| match operand {
+            Operand::Name { name, .. } => Some(self.name(scope, name)),
+            _ => None,
+        })
+    }
+
+    /// Of the registers that are computed from one instruction to another, those that come from the first, and from what is not among `changing`.
+    pub(super) fn computed_from(&self, first: usize, last: usize, changing: &BTreeSet<Name<'a>>) -> BTreeSet<Name<'a>> {
+        let mut computed: BTreeSet<Name<'a>> = self.names_of(first).collect();
+        for at in first + 1..=last {
+            let (scope, instruction) = self.body[at];
+            let mut read = Times::new();
+            let sources = &instruction.operands[usize::from(has_target(instruction))..];
+            sources.iter().for_each(|operand| unused::count_names(operand, &mut read));
+            let is_kept = |name: &&str| {
+                let name = self.name(scope, name);
+                computed.contains(&name) || !changing.contains(&name)
+            };
+            match read.keys().all(|name| is_kept(&name)) {
+                true => computed.extend(self.names_of(at)),
+                false => self.names_of(at).for_each(|name| _ = computed.remove(&name)),
+            }
+        }
+        computed
+    }
+
+    pub(super) fn name(&self, scope: Scope, name: &'a str) -> Name<'a> {
+        name_in(&self.around, &self.declared, scope, name)
+    }
+
+    /// Whether an instruction only computes a register, or nothing; or loads a constant by its name, or stores an argument of a call.
+    pub(super) fn computes(&self, instruction: &Instruction<'_>) -> bool {
+        let &Instruction { opcode, ref modifiers, ref operands, .. } = instruction;
+        let is_plain = |word: &&str| matches!(*word, "global" | "const" | "param") || Type::parse(word).is_some();
+        match opcode {
+            "ld" => modifiers.iter().all(is_plain) && operands[1..].iter().all(|from| self.is_variable(from)),
+            "st" => modifiers.first() == Some(&"param"),
+            _ if IDLE.contains(&opcode) => true,
+            _ => PURE.contains(&opcode) && has_target(instruction) && !modifiers.contains(&"cc"),
+        }
+    }
+
+    /// Whether an address is that of something with a name, which no register has.
+    fn is_variable(&self, address: &Operand<'_>) -> bool {
+        let Operand::Address { base: Some(base), .. } = address else { return false };
+        !base.starts_with('%') && !self.declared.iter().any(|(_, name, _)| name == base)
+    }
+
+    /// The registers that an instruction computes. Their values are known from now on, or are not.
+    pub(super) fn compute(&self, at: usize, known: &mut Known<'a>) {
+        let (scope, instruction) = self.body[at];
+        let value = self.value(scope, instruction, known);
+        for name in self.names_of(at) {
+            match value {
+                Some(value) => known.insert(name, value),
+                None => known.remove(&name),
+            };
+        }
+    }
+
+    fn value(&self, scope: Scope, instruction: &'a Instruction<'a>, known: &Known<'a>) -> Option<u64> {
+        let number = |operand: &'a Operand<'a>| match operand {
+            Operand::Bits(bits) => Some(*bits),
+            Operand::Name { name, offset: 0 } => known.get(&self.name(scope, name)).copied(),
+            Operand::Not(name) => known.get(&self.name(scope, name)).map(|value| value ^ 1),
+            _ => None,
+        };
+        let equal = |ty: &str, one, other| Some((number(one)? ^ number(other)?) & Type::parse(ty)?.mask() == 0);
+        match (instruction.opcode, &instruction.modifiers[..], &instruction.operands[..]) {
+            ("mov", _, [_, from]) => number(from),
+            ("not", ["pred"], [_, from]) => Some(number(from)? ^ 1),
+            ("selp", _, [_, yes, no, which]) => number(if number(which)? == 1 { yes } else { no }),
+            ("setp", ["eq", ty], [_, one, other]) => equal(ty, one, other).map(u64::from),
+            ("setp", ["ne", ty], [_, one, other]) => equal(ty, one, other).map(|equal| u64::from(!equal)),
+            _ => None,
+        }
+    }
+
+    /// Where a branch leads.
+    pub(super) fn branches_to(&self, at: usize) -> Option<usize> {
+        let (scope, instruction) = self.body[at];
+        let [Operand::Name { name, .. }] = &instruction.operands[..] else { return None };
+        let around = scope.map_or(&[][..], |scope| &self.around[scope]);
+        let mut scopes = around.iter().copied().map(Some).chain([None]);
+        scopes.find_map(|scope| self.labels.get(&(scope, *name)).copied())
+    }
+}
+
+/// A name, in the scope that declares it.
+fn name_in<'a>(
+    around: &[Vec<usize>],
+    declared: &BTreeSet<(usize, &'a str, bool)>,
+    scope: Scope,
+    name: &'a str,
+) -> Name<'a> {
+    let is_number = |rest: &str| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit());
+    let declares = |scope: &usize| {
+        let mut of_scope = declared.range((*scope, "", false)..).take_while(|(of, ..)| of == scope);
+        of_scope.any(|&(_, begin, is_counted)| match is_counted {
+            true => name.strip_prefix(begin).is_some_and(is_number),
+            false => name == begin,
+        })
+    };
+    let around = scope.map_or(&[][..], |scope| &around[scope]);
+    (around.iter().find(|scope| declares(scope)).copied(), name)
+}
+
+/// Whether an instruction computes registers: its first operand.
+fn has_target(instruction: &Instruction<'_>) -> bool {
+    let is_several = || instruction.opcode == "mov" && matches!(instruction.operands.first(), Some(Operand::Vector(_)));
+    target(instruction).is_some() || is_several()
+}
+
+/// The register that an instruction computes, if it is one.
+pub(super) fn target<'a>(instruction: &Instruction<'a>) -> Option<&'a str> {
+    match instruction.operands.first() {
+        Some(Operand::Name { name, offset: 0 }) if !IDLE.contains(&instruction.opcode) => Some(name),
+        _ => None,
+    }
+}
