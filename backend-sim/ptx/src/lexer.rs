@@ -136,7 +136,7 @@ pub(crate) fn float(text: &str) -> Option<Float> {
 }
 
 /// A floating-point literal with its precision.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Float {
     Single(f32),
     Double(f64),

@@ -103,7 +103,7 @@ pub(crate) struct Instruction<'a> {
     pub(crate) operands: Vec<Operand<'a>>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Operand<'a> {
     /// A register, special register, variable, function or label; `+ offset` for an address.
     Name {

@@ -17,11 +17,29 @@ use crate::world::{Compare, Then, Until, View};
 /// So many instructions may stand between a load and the comparison.
 const MOST_BETWEEN: usize = 32;
 
-/// The loads in such loops, by the numbers of their instructions in the function, and what ends the loops.
+/// The loads in such loops, by the numbers of their instructions in the function, and what ends the loops. A loop may begin with a load before it.
 pub(super) fn of<'a>(text: &Text<'a>) -> BTreeMap<usize, Until<Operand<'a>>> {
-    let is_load = |instruction: &Instruction<'_>| instruction.opcode == "ld" && instruction.guard.is_none();
-    let loads = (0..text.body.len()).filter(|&at| is_load(text.body[at].1) && text.is_in_loop(at));
-    loads.filter_map(|at| Some((at, poll(text, at)?))).collect()
+    let is_load = |&at: &usize| text.body[at].1.opcode == "ld" && text.body[at].1.guard.is_none();
+    let loads: Vec<usize> = (0..text.body.len()).filter(is_load).collect();
+    let (in_loops, before): (Vec<usize>, Vec<usize>) = loads.iter().partition(|&&at| text.is_in_loop(at));
+    let begins = |&at: &usize| in_loops.iter().any(|&load| load > at && is_alike(text, at, load));
+    let before: Vec<usize> = before.into_iter().filter(begins).collect();
+    in_loops.into_iter().chain(before).filter_map(|at| Some((at, poll(text, at)?))).collect()
+}
+
+/// Whether two loads read the same.
+fn is_alike(text: &Text<'_>, one: usize, other: usize) -> bool {
+    let [(scope, one), (other_scope, other)] = [one, other].map(|at| text.body[at]);
+    match (&one.operands[..], &other.operands[..]) {
+        (
+            [_, Operand::Address { base: Some(base), offset }],
+            [_, Operand::Address { base: Some(other_base), offset: other_offset }],
+        ) => {
+            (offset, &one.modifiers) == (other_offset, &other.modifiers)
+                && text.name(scope, base) == text.name(other_scope, other_base)
+        }
+        _ => false,
+    }
 }
 
 /// What decides about a round.
@@ -38,41 +56,81 @@ struct Decides<'a> {
     asked: BTreeSet<Name<'a>>,
 }
 
-/// What ends the loop of a load, if the loop does nothing else.
-fn poll<'a>(text: &Text<'a>, load: usize) -> Option<Until<Operand<'a>>> {
-    let decides = decides(text, load)?;
-    let mut in_vain = [1, 0].into_iter().filter_map(|result| Some((result, round(text, load, &decides, result)?)));
-    let ((result, is_used), None) = (in_vain.next()?, in_vain.next()) else { return None };
-    let Decides { view, ty, compare, against, .. } = decides;
-    let compare = if result == 1 { compare.negated() } else { compare };
-    Some(Until { compare, ty, against, view, is_used })
+impl<'a> Decides<'a> {
+    /// What ends a loop that goes on with this result.
+    fn until(&self, result: u64, is_used: bool) -> Until<Operand<'a>> {
+        let compare = if result == 1 { self.compare.negated() } else { self.compare };
+        Until { compare, ty: self.ty, against: self.against.clone(), view: self.view.clone(), is_used }
+    }
+
+    /// Whether something else looks at what was loaded.
+    fn is_used(&self, text: &Text<'a>, load: usize) -> bool {
+        let deciding = |at: &usize| *at == self.at || self.chain.contains(at);
+        let of_chain = self.chain.iter().chain([&load]).flat_map(|&at| text.names_of(at));
+        let mut read = of_chain.filter_map(|name| text.readers.get(&name));
+        read.any(|all| !all.iter().all(deciding))
+    }
 }
 
-/// Whether a round with this result of the comparison leaves nothing behind, and leads to the load again. If so, whether something else may look at
-/// what was loaded.
-fn round<'a>(text: &Text<'a>, load: usize, decides: &Decides<'a>, result: u64) -> Option<bool> {
-    let is_look = |at: usize, _: &Instruction<'a>| at == load;
-    let mut walk = Walk::new(&is_look, Some((decides.at, result)));
-    walk.passed.insert(load);
-    let mut looks = Vec::new();
-    text.walk(load + 1, Known::new(), &mut walk, &mut looks)?;
-    if looks.is_empty() || !walk.passed.contains(&decides.at) {
-        return None;
-    }
-    let (_, known) = text.leads_to(load + 1, Known::new(), &walk)?;
-    // what is computed from the word alone on the way to the comparison, the last round computes as well
-    let of_word = text.computed_from(load, decides.at, &walk.written);
-    let is_read = |name: &Name<'a>| text.readers.get(name).is_some_and(|all| !all.is_subset(&walk.passed));
-    let changes = |name: &Name<'a>| {
-        decides.asked.contains(name) || is_read(name) && !known.contains_key(name) && !of_word.contains(name)
+/// What ends the loop of a load, if the loop does nothing else: looks in vain lead to looks alike, and leave nothing behind; and what ends one of them ends all.
+fn poll<'a>(text: &Text<'a>, first: usize) -> Option<Until<Operand<'a>>> {
+    let is_look = |at: usize, instruction: &Instruction<'a>| {
+        at == first || instruction.opcode == "ld" && instruction.guard.is_none() && is_alike(text, first, at)
     };
-    if walk.written.iter().any(changes) || text.names_of(load).any(|name| decides.asked.contains(&name)) {
-        return None;
+    let mut walk = Walk::new(&is_look, None);
+    let (mut looks, mut todo) = (BTreeMap::new(), vec![first]);
+    while let Some(load) = todo.pop() {
+        if !looks.contains_key(&load) {
+            let decides = decides(text, load)?;
+            let result = in_vain(text, load, &decides, &mut walk, &mut todo)?;
+            looks.insert(load, (decides, result));
+        }
     }
-    let deciding = |at: &usize| *at == decides.at || decides.chain.contains(at);
-    let of_chain = decides.chain.iter().chain([&load]).flat_map(|&at| text.names_of(at));
-    let is_used = of_chain.into_iter().any(|name| text.readers.get(&name).is_some_and(|all| !all.iter().all(deciding)));
-    Some(is_used)
+    // what is computed from the word alone on the way to the comparison, the last look computes as well
+    let of_word = looks.iter().map(|(&load, (decides, _))| text.computed_from(load, decides.at, &walk.written));
+    let of_word = of_word.reduce(|all, one| all.intersection(&one).copied().collect())?;
+    let mut ends = looks.iter().map(|(&load, &(ref decides, result))| {
+        walk.again(Some((decides.at, result)));
+        text.leads_to(load + 1, Known::new(), &walk)
+    });
+    let (end, mut known) = ends.next()??;
+    for other in ends {
+        let (other_end, other_known) = other?;
+        known.retain(|name, value| other_known.get(name) == Some(value));
+        if other_end != end {
+            return None;
+        }
+    }
+    let is_read = |name: &Name<'a>| text.readers.get(name).is_some_and(|all| !all.is_subset(&walk.passed));
+    let asked = |name: &Name<'a>| looks.values().any(|(decides, _)| decides.asked.contains(name));
+    let changes =
+        |name: &Name<'a>| asked(name) || is_read(name) && !known.contains_key(name) && !of_word.contains(name);
+    let mut written = walk.written.iter().copied().chain(looks.keys().flat_map(|&load| text.names_of(load)));
+    let is_used = looks.iter().any(|(&load, (decides, _))| decides.is_used(text, load));
+    let untils = looks.values().map(|(decides, result)| decides.until(*result, is_used)).collect::<Vec<_>>();
+    let is_one = untils.iter().all(|until| *until == untils[0]);
+    (is_one && !looks.contains_key(&end) && !written.any(|name| changes(&name))).then(|| untils[0].clone())
+}
+
+/// The result of the comparison behind a load with which all ways lead to looks. With the other one, not all do.
+fn in_vain<'a, 'l>(
+    text: &Text<'a>,
+    load: usize,
+    decides: &Decides<'a>,
+    walk: &mut Walk<'a, 'l>,
+    todo: &mut Vec<usize>,
+) -> Option<u64> {
+    let mut ways = [0, 1].into_iter().filter_map(|result| {
+        let (mut tried, mut looks) = (walk.clone(), Vec::new());
+        tried.again(Some((decides.at, result)));
+        tried.passed.insert(load);
+        text.walk(load + 1, Known::new(), &mut tried, &mut looks)?;
+        (!looks.is_empty() && tried.passed.contains(&decides.at)).then_some((result, tried, looks))
+    });
+    let (Some((result, tried, looks)), None) = (ways.next(), ways.next()) else { return None };
+    *walk = tried;
+    todo.extend(looks);
+    Some(result)
 }
 
 /// What a register has of the word that was loaded.
@@ -295,6 +353,24 @@ mod tests {
         assert_eq!(polls(follows), nothing, "it follows what it loads");
     }
 
+    /// As compilers write a loop whose body does more than look.
+    #[test]
+    fn a_loop_may_begin_with_a_look_before_it() {
+        let look = "ld.volatile.global.u64 %rd5, [%rd1]; shr.u64 %rd3, %rd5, 32; cvt.u32.u64 %r1, %rd3;";
+        let body = "mov.u64 %rd4, 0; L: setp.ne.s64 %p2, %rd4, 1000000; @%p2 bra M; trap;";
+        let text = format!(
+            "{look} setp.eq.s32 %p1, %r1, %r2; @%p1 bra D; {body} M: {look} setp.ne.s32 %p3, %r1, %r2; \
+             add.s64 %rd4, %rd4, 1; @%p3 bra L; D: st.global.u64 [%rd2], %rd5;"
+        );
+        let high = "Eq S32 %r2 of >> 32 & 0xffffffff, used";
+        assert_eq!(polls(&text), [format!("0: {high}"), format!("9: {high}")]);
+        let counts = text.replace("[%rd2], %rd5", "[%rd2], %rd4");
+        let nothing: [&str; 0] = [];
+        assert_eq!(polls(&counts), nothing, "somebody wants to know how often it has looked");
+        let other = text.replacen("%p1, %r1, %r2", "%p1, %r1, %r3", 1);
+        assert_eq!(polls(&other), [format!("9: {high}")], "the first look is for something else");
+    }
+
     #[test]
     fn a_loop_may_compare_a_part_of_what_it_loads() {
         assert_eq!(around("and.b32 %r2, %r1, 1; setp.eq.b32 %p1, %r2, 0;"), ["0: Ne B32 0 of >> 0 & 0x1"]);
@@ -302,6 +378,8 @@ mod tests {
             around("and.b32 %r2, %r1, 1; setp.eq.b32 %p2, %r2, 1; not.pred %p1, %p2;"),
             ["0: Eq B32 1 of >> 0 & 0x1"]
         );
+        let turned = "setp.eq.b32 %p2, %r2, 1; mov.pred %p3, 0; xor.pred %p4, %p2, %p3; not.pred %p1, %p4;";
+        assert_eq!(around(&format!("and.b32 %r2, %r1, 1; {turned}")), ["0: Eq B32 1 of >> 0 & 0x1"]);
         assert_eq!(around("sub.s32 %r2, %r1, %r5; setp.lt.s32 %p1, %r2, 0;"), ["0: Ge S32 0 of - %r5"]);
         assert_eq!(around("add.s32 %r2, %r5, %r1; setp.lt.s32 %p1, %r2, 0;"), ["0: Ge S32 0 of + %r5"]);
         assert_eq!(
@@ -350,7 +428,14 @@ mod tests {
                  {limit} @%p2 bra L; trap; D:"
             ))
         };
-        assert_eq!(counts("add.s32 %r3, %r3, 1; setp.lt.s32 %p2, %r3, 1000;"), nothing, "so many looks may be too few");
+        assert_eq!(counts("add.s32 %r3, %r3, 1; setp.lt.s32 %p2, %r3, 10;"), nothing, "so many looks may be too few");
+        assert_eq!(counts("add.s32 %r3, %r3, 1; setp.lt.s32 %p2, %r3, %r4;"), nothing, "nobody knows how many");
+        let many = "add.s32 %r3, %r3, 1; setp.lt.s32 %p2, %r3, 1000000;";
+        assert_eq!(counts(many), ["0: Eq S32 %r2"]);
+        let goes_on = format!(
+            "L: ld.acquire.sys.global.u32 %r1, [%rd1]; setp.eq.s32 %p1, %r1, %r2; @%p1 bra D; {many} @%p2 bra L; D:"
+        );
+        assert_eq!(polls(&goes_on), nothing, "it goes on without");
         assert_eq!(counts("mov.u32 %r3, %clock; setp.lt.u32 %p2, %r3, 0;"), nothing, "no time at all");
     }
 

@@ -2,7 +2,7 @@
 //!
 //! What follows a look in vain is walked through. All ways must lead to looks at the same, through instructions that compute registers at
 //! which nothing else looks. Only what depends on a clock may lead elsewhere, as in loops that give up after some seconds: no time passes for
-//! who waits.
+//! who waits. And a loop that has gone round very often may fail.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use crate::syntax::{Instruction, Operand};
 /// More steps than this on the ways from a look in vain: it is no wait.
 const MOST_STEPS: usize = 1_000;
 
-/// A time limit below this may be over before the first look.
+/// A time limit below this may be over before the first look, and so many looks may be too few.
 const SHORT: u64 = 1_000;
 
 /// What a walk from a look in vain has come to.
@@ -25,20 +25,22 @@ pub(super) struct Walk<'a, 'l> {
     /// Instructions that it has passed, and registers that those have written.
     pub(super) passed: BTreeSet<usize>,
     pub(super) written: BTreeSet<Name<'a>>,
-    /// Of those, the ones that depend on a clock.
+    /// Of those, the ones that depend on a clock, and the ones that compare a counter with a large number.
     timed: BTreeSet<Name<'a>>,
+    counted: BTreeSet<Name<'a>>,
     /// Where it has been, with what was known there, since the last look; `true`: all ways from there lead to looks.
     seen: BTreeMap<(usize, Known<'a>), bool>,
 }
 
 impl<'a, 'l> Walk<'a, 'l> {
     pub(super) fn new(looks: &'l dyn Fn(usize, &Instruction<'a>) -> bool, compares: Option<(usize, u64)>) -> Self {
-        let (passed, written, timed) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
-        Self { looks, compares, passed, written, timed, seen: BTreeMap::new() }
+        let [written, timed, counted] = [(); 3].map(|()| BTreeSet::new());
+        Self { looks, compares, passed: BTreeSet::new(), written, timed, counted, seen: BTreeMap::new() }
     }
 
     /// Another walk begins, from another look.
-    pub(super) fn again(&mut self) {
+    pub(super) fn again(&mut self, compares: Option<(usize, u64)>) {
+        self.compares = compares;
         self.seen.clear();
     }
 }
@@ -86,6 +88,12 @@ impl<'a> Text<'a> {
                         self.walk_in_time([at + 1, to], &known, walk, looks)?;
                         break;
                     }
+                    if guard.is_some_and(|guard| walk.counted.contains(&guard))
+                        && let Some(goes_on) = self.does_not_fail([at + 1, to], walk)
+                    {
+                        at = goes_on;
+                        continue;
+                    }
                     self.walk(at + 1, known.clone(), walk, looks)?;
                 }
                 at = if taken == Some(false) { at + 1 } else { to };
@@ -96,6 +104,9 @@ impl<'a> Text<'a> {
             }
             if self.is_of_a_clock(at, &walk.timed) {
                 walk.timed.extend(self.names_of(at));
+            }
+            if self.compares_a_counter(at) {
+                walk.counted.extend(self.names_of(at));
             }
             walk.written.extend(self.names_of(at));
             self.compute(at, &mut known);
@@ -127,6 +138,29 @@ impl<'a> Text<'a> {
             }
         }
         leads
+    }
+
+    /// Of the two ways of a branch that depends on how often a loop has gone round: the one that goes on, if the other one fails.
+    fn does_not_fail(&self, ways: [usize; 2], walk: &mut Walk<'a, '_>) -> Option<usize> {
+        let [one, other] = ways.map(|way| self.fails_behind(way));
+        let (goes_on, fails) = match (one, other) {
+            (Some(fails), None) => (ways[1], fails),
+            (None, Some(fails)) => (ways[0], fails),
+            _ => return None,
+        };
+        walk.passed.extend(fails);
+        Some(goes_on)
+    }
+
+    /// Whether an instruction compares a counter with a number that is not small.
+    fn compares_a_counter(&self, at: usize) -> bool {
+        let (scope, instruction) = self.body[at];
+        match &instruction.operands[..] {
+            [_, Operand::Name { name, offset: 0 }, Operand::Bits(limit)] => {
+                instruction.opcode == "setp" && *limit >= SHORT && self.counters.contains(&self.name(scope, name))
+            }
+            _ => false,
+        }
     }
 
     /// If all that follows is to say so, and to fail: the instructions of that, which may look at what the rounds have computed.

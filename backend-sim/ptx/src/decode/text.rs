@@ -34,6 +34,8 @@ pub(super) struct Text<'a> {
     labels: BTreeMap<Name<'a>, usize>,
     /// From where to where branches lead back.
     loops: Vec<(usize, usize)>,
+    /// Registers to which numbers are added.
+    pub(super) counters: BTreeSet<Name<'a>>,
     pub(super) body: Vec<(Scope, &'a Instruction<'a>)>,
     /// The instructions that read a register.
     pub(super) readers: BTreeMap<Name<'a>, BTreeSet<usize>>,
@@ -69,6 +71,14 @@ impl<'a> Text<'a> {
                 text.readers.entry(name).or_default().insert(at);
             }
         }
+        let counts = |&&(_, instruction): &&(Scope, &'a Instruction<'a>)| match &instruction.operands[..] {
+            [Operand::Name { name: to, offset: 0 }, Operand::Name { name, offset: 0 }, Operand::Bits(_)] => {
+                instruction.opcode == "add" && to == name
+            }
+            _ => false,
+        };
+        let counters = text.body.iter().filter(counts);
+        text.counters = counters.filter_map(|(scope, add)| Some(text.name(*scope, target(add)?))).collect();
         let branches = (0..text.body.len()).filter(|&at| text.body[at].1.opcode == "bra");
         text.loops = branches.filter_map(|at| Some((text.branches_to(at).filter(|&to| to <= at)?, at))).collect();
         text
@@ -163,6 +173,7 @@ impl<'a> Text<'a> {
         match (instruction.opcode, &instruction.modifiers[..], &instruction.operands[..]) {
             ("mov", _, [_, from]) => number(from),
             ("not", ["pred"], [_, from]) => Some(number(from)? ^ 1),
+            ("xor", ["pred"], [_, one, other]) => Some(number(one)? ^ number(other)?),
             ("selp", _, [_, yes, no, which]) => number(if number(which)? == 1 { yes } else { no }),
             ("setp", ["eq", ty], [_, one, other]) => equal(ty, one, other).map(u64::from),
             ("setp", ["ne", ty], [_, one, other]) => equal(ty, one, other).map(|equal| u64::from(!equal)),
