@@ -6,6 +6,7 @@
 //! Behind the load, a comparison decides: of the word, or of a [part](View) of it, with a number, or with a register that the loop does not change.
 //! With one of its results, all ways must lead to the load again: see [`rounds`](super::rounds).
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::rounds::Walk;
@@ -80,10 +81,10 @@ fn poll<'a>(text: &Text<'a>, first: usize) -> Option<Until<Operand<'a>>> {
     let mut walk = Walk::new(&is_look, None);
     let (mut looks, mut todo) = (BTreeMap::new(), vec![first]);
     while let Some(load) = todo.pop() {
-        if !looks.contains_key(&load) {
+        if let Entry::Vacant(look) = looks.entry(load) {
             let decides = decides(text, load)?;
             let result = in_vain(text, load, &decides, &mut walk, &mut todo)?;
-            looks.insert(load, (decides, result));
+            look.insert((decides, result));
         }
     }
     // what is computed from the word alone on the way to the comparison, the last look computes as well

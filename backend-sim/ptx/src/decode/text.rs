@@ -120,7 +120,7 @@ impl<'a> Text<'a> {
                 let name = self.name(scope, name);
                 computed.contains(&name) || !changing.contains(&name)
             };
-            match read.keys().all(|name| is_kept(&name)) {
+            match read.keys().all(is_kept) {
                 true => computed.extend(self.names_of(at)),
                 false => self.names_of(at).for_each(|name| _ = computed.remove(&name)),
             }
