@@ -260,8 +260,9 @@ fn part<'a>(
         ("cvt", &[to, _]) => {
             let to = Type::parse(to)?;
             let is_kept = to.bytes() <= ty.bytes() || !ty.is_signed();
+            let is_wider = to.is_signed() && to.bytes() < 4; // than the number, the register
             let are_integers = [to, ty].iter().all(|ty| ty.is_integer());
-            (is_kept && are_integers).then(|| View { mask: view.mask & to.mask(), ..view })
+            (is_kept && !is_wider && are_integers).then(|| View { mask: view.mask & ty.mask() & to.mask(), ..view })
         }
         ("sub", [_]) => then(Then::Minus),
         ("add", [_]) => then(Then::Plus),
@@ -388,6 +389,7 @@ mod tests {
             [format!("0: Le S32 {} of ^ %r5", u64::MAX)]
         );
         assert_eq!(around("shr.u32 %r2, %r1, 16; setp.ne.s32 %p1, %r2, %r5;"), ["0: Eq S32 %r5 of >> 16 & 0xffff"]);
+        assert_eq!(around("cvt.u32.u8 %r2, %r1; setp.ne.s32 %p1, %r2, 3;"), ["0: Eq S32 3 of >> 0 & 0xff"]);
         assert_eq!(around("bfe.u32 %r2, %r1, 8, 4; setp.ne.s32 %p1, %r2, 3;"), ["0: Eq S32 3 of >> 8 & 0xf"]);
         let packed = |rest: &str| polls(&format!("L: ld.acquire.sys.global.u64 %rd2, [%rd1]; {rest} @%p1 bra L;"));
         assert_eq!(packed("mov.b64 {%r1, %r2}, %rd2; setp.ne.s32 %p1, %r2, 1;"), ["0: Eq S32 1 of >> 32 & 0xffffffff"]);

@@ -32,6 +32,8 @@ pub(super) struct Text<'a> {
     /// What scopes declare; `true`: several registers, whose names begin so.
     declared: BTreeSet<(usize, &'a str, bool)>,
     labels: BTreeMap<Name<'a>, usize>,
+    /// Where labels stand.
+    marked: BTreeSet<usize>,
     /// From where to where branches lead back.
     loops: Vec<(usize, usize)>,
     /// Registers to which numbers are added.
@@ -79,6 +81,7 @@ impl<'a> Text<'a> {
         };
         let counters = text.body.iter().filter(counts);
         text.counters = counters.filter_map(|(scope, add)| Some(text.name(*scope, target(add)?))).collect();
+        text.marked = text.labels.values().copied().collect();
         let branches = (0..text.body.len()).filter(|&at| text.body[at].1.opcode == "bra");
         text.loops = branches.filter_map(|at| Some((text.branches_to(at).filter(|&to| to <= at)?, at))).collect();
         text
@@ -91,7 +94,7 @@ impl<'a> Text<'a> {
 
     /// Whether something may jump to an instruction.
     pub(super) fn is_label(&self, at: usize) -> bool {
-        self.labels.values().any(|&label| label == at)
+        self.marked.contains(&at)
     }
 
     /// The registers that an instruction computes.
