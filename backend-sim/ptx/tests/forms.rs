@@ -42,6 +42,8 @@ fn forms_of_multicast_and_of_clusters() {
         mapa.u64 %rd1, %rd2, %r3;
         red.global.add.v2.f32 [%rd1], {%f1, %f2};
         red.relaxed.gpu.global.v4.bf16x2.add.noftz [%rd1], {%r1, %r2, %r3, %r4};
+        atom.global.add.v4.f32 {%f1, %f2, %f3, %f4}, [%rd1], {%f1, %f2, %f3, %f4};
+        atom.release.gpu.global.v2.f16x2.add.noftz {%r1, _}, [%rd1+8], {%r1, %r2};
         ld.mmio.relaxed.sys.global.u32 %r1, [%rd1];
         st.mmio.relaxed.sys.global.u32 [%rd1], %r1;
         cp.async.bulk.prefetch.L2.global [%rd1], 128;",

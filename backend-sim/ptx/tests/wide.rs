@@ -70,6 +70,28 @@ fn loads_and_stores() {
     assert_eq!(race.kind, FaultKind::Race, "{race}");
 }
 
+/// Each element is an atomic of its own. The old values may go where the new ones come from.
+#[test]
+fn atomics_of_vectors() {
+    let of_two =
+        "atom.relaxed.sys.global.add.v2.f32 {%f2, %f1}, [%rd1], {%f1, %f2};\nst.global.v2.f32 [%rd1+16], {%f2, %f1};";
+    let of_four =
+        "atom.add.v4.f32 {%f3, %f4, %f5, _}, [%rd1], {%f1, %f2, %f1, %f2};\nst.global.v2.f32 [%rd1+16], {%f4, %f5};";
+    for (atomic, expected) in
+        [(of_two, [11.0, 22.0, 3.0, 4.0, 1.0, 2.0]), (of_four, [11.0, 22.0, 13.0, 24.0, 2.0, 3.0])]
+    {
+        let body = format!(
+            ".reg .f32 %f<6>;\nmov.f32 %f1, 0f41200000;\nmov.f32 %f2, 0f41A00000;\n\
+             st.global.v4.f32 [%rd1], {{0f3F800000, 0f40000000, 0f40400000, 0f40800000}};\n{atomic}"
+        );
+        let words = run(&body, 1).unwrap();
+        let numbers = words.iter().flat_map(|word| [*word as u32, (word >> 32) as u32].map(f32::from_bits));
+        assert_eq!(numbers.take(6).collect::<Vec<_>>(), expected, "{atomic}");
+    }
+    let misaligned = run(".reg .f32 %f<3>;\natom.global.add.v2.f32 {%f1, %f2}, [%rd1+4], {%f1, %f2};", 1).unwrap_err();
+    assert_eq!(misaligned.kind, FaultKind::Misaligned, "{misaligned}");
+}
+
 #[test]
 fn atomics() {
     let wide = "mov.b64 %rd2, 3;\nmov.b64 %rd3, 4;\nmov.b64 %rd4, 50;\nmov.b64 %rd5, 60;\nmov.b128 %q1, {%rd2, %rd3};\nmov.b128 %q2, {%rd4, %rd5};";

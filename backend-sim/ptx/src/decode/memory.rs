@@ -236,16 +236,17 @@ impl<'a> Builder<'_, 'a> {
             return Err(form.unknown());
         }
         if elements > 1 {
-            let is_vector =
-                !fetches && ty.is_float() && space != Space::Shared && ty.bytes() * u32::from(elements) <= 16;
-            let (true, [address, values]) = (is_vector, operands) else { return Err(form.unknown()) };
-            return self.reductions(
-                form,
-                (op, ty),
-                (order, scope, space),
-                address,
-                Self::elements(form, values, elements)?,
-            );
+            let is_vector = ty.is_float() && space != Space::Shared && ty.bytes() * u32::from(elements) <= 16;
+            let (found, address, values) = match operands {
+                [found, address, values] if fetches => (Self::elements(form, found, elements)?, address, values),
+                [address, values] if !fetches => (&[][..], address, values),
+                _ => return Err(form.unknown()),
+            };
+            if !is_vector {
+                return Err(form.unknown());
+            }
+            let values = Self::elements(form, values, elements)?;
+            return self.atomic_vector(form, (op, ty), (order, scope, space), address, (found, values));
         }
         let (target, address, values) = match (fetches, operands) {
             (true, [target, address, values @ ..]) => (Some(target), address, values),
@@ -289,23 +290,30 @@ impl<'a> Builder<'_, 'a> {
         Ok(())
     }
 
-    /// Those of a vector: each element is one of its own.
-    fn reductions(
+    /// That of a vector: each element is one of its own. `found`: where the old values go, if anywhere.
+    fn atomic_vector(
         &mut self,
         form: &Form<'a>,
         (op, ty): (AtomicOp, Type),
         (order, scope, space): (Order, Scope, Space),
         address: &Operand<'a>,
-        values: &[Operand<'a>],
+        (found, values): (&[Operand<'a>], &[Operand<'a>]),
     ) -> Result<(), Error> {
-        let (a, d, bytes) = (self.address(form, address)?, self.temporary()?, ty.bytes() as u8);
+        let (a, bytes) = (self.address(form, address)?, ty.bytes() as u8);
+        let mut olds = Vec::with_capacity(found.len());
         for (place, value) in values.iter().enumerate() {
-            let b = self.source(value, ty)?;
+            let (b, d) = (self.source(value, ty)?, self.temporary()?);
+            olds.push(d);
             let align = if place == 0 { bytes * values.len() as u8 } else { bytes };
             let memory = Memory { space, bytes, align, order, scope };
             let offset = place as i64 * i64::from(bytes);
             let how = self.atomic_form(AtomicForm { op, ty, memory, offset, commutes: false })?;
             self.emit(Op::Atomic { d, a, b, c: b, how });
+        }
+        // behind all of them, as a register may be read and written
+        for (target, old) in found.iter().zip(olds) {
+            let d = self.target(target)?.0;
+            self.emit(Op::Move { d, a: old });
         }
         Ok(())
     }
