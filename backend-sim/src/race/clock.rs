@@ -213,6 +213,9 @@ impl Known {
     }
 }
 
+/// A clock that knows of so many is joined in one pass.
+const MANY: usize = 8;
+
 /// What somebody knows of everybody. Nothing is said of what came before the last moment that everybody knows.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Clock {
@@ -282,10 +285,37 @@ impl Clock {
     pub(super) fn join(&mut self, other: &Clock) {
         if self.known.is_empty() {
             self.known.clone_from(&other.known);
-        } else {
+        } else if other.known.len() < MANY {
             other.known.iter().for_each(|known| self.of(known.agent).join(known));
+        } else {
+            self.join_many(&other.known);
         }
         other.through.iter().for_each(|(pe, clock)| self.hear(*pe, clock));
+    }
+
+    /// Both are in the order of agents: threads of a kernel know of hundreds.
+    fn join_many(&mut self, others: &[Known]) {
+        let (mut at, mut news) = (0, Vec::new());
+        for known in others {
+            at += self.known[at..].iter().take_while(|mine| mine.agent < known.agent).count();
+            match self.known.get_mut(at) {
+                Some(mine) if mine.agent == known.agent => mine.join(known),
+                _ => news.push(known),
+            }
+        }
+        if news.is_empty() {
+            return;
+        }
+        let mine = std::mem::take(&mut self.known);
+        self.known.reserve_exact(mine.len() + news.len());
+        let mut news = news.into_iter().peekable();
+        for known in mine {
+            while let Some(new) = news.next_if(|new| new.agent < known.agent) {
+                self.known.push(new.clone());
+            }
+            self.known.push(known);
+        }
+        self.known.extend(news.cloned());
     }
 
     /// Whether it knows of transfers that have arrived at a PE.
@@ -377,6 +407,25 @@ mod tests {
         some.remove(4, 6);
         some.remove(25, 40);
         assert_eq!(some, Times { upto: 4, later: smallvec![(6, 10), (20, 25)] });
+    }
+
+    #[test]
+    fn a_large_clock_is_joined_as_its_parts_are() {
+        let clock = |agents: &[u32], time: u64| {
+            let mut clock = Clock::default();
+            agents.iter().for_each(|&agent| clock.learn_steps(AgentId(agent), time + u64::from(agent % 3)));
+            clock
+        };
+        let many: Vec<u32> = (0..40).filter(|agent| agent % 3 != 1).collect();
+        for mine in [&[1][..], &[0, 5, 7, 39, 50], &[2, 3, 4, 30, 31, 32, 33, 34, 35, 36], &[60, 61]] {
+            for times in [(5, 6), (6, 5)] {
+                let (mut joined, mut one_by_one) = (clock(mine, times.0), clock(mine, times.0));
+                let other = clock(&many, times.1);
+                joined.join(&other);
+                other.known.iter().for_each(|known| one_by_one.of(known.agent).join(known));
+                assert_eq!(joined, one_by_one);
+            }
+        }
     }
 
     #[test]

@@ -57,9 +57,20 @@ impl Scoped {
 
     /// Tells what another one tells, too.
     pub(crate) fn join(&mut self, other: &Scoped) {
+        // mostly they tell the same in all scopes: then they do behind that, too
+        let (mine, theirs) = (self.is_wide(), other.is_wide());
+        let [gpu, block] = [0, 1].map(|at| mine[at] && theirs[at]);
         join_told(&mut self.system, other.system.as_ref());
-        join_narrow(&mut self.gpu, other.gpu.as_ref());
-        join_narrow(&mut self.block, other.block.as_ref());
+        join_narrow(&mut self.gpu, other.gpu.as_ref(), self.system.as_ref().filter(|_| gpu));
+        let wider = self.gpu.as_ref().map(|gpu| &gpu.told);
+        join_narrow(&mut self.block, other.block.as_ref(), wider.filter(|_| block));
+    }
+
+    /// Whether it tells a GPU what it tells everybody, and a block what it tells a GPU.
+    fn is_wide(&self) -> [bool; 2] {
+        let is = |one: Option<&Told>, other: Option<&Told>| one.zip(other).is_some_and(|(one, other)| one.is(other));
+        let [gpu, block] = [&self.gpu, &self.block].map(|narrow| narrow.as_ref().map(|narrow| &narrow.told));
+        [is(self.system.as_ref(), gpu), is(gpu, block)]
     }
 
     /// Tells everybody this, too.
@@ -75,12 +86,16 @@ impl Scoped {
     }
 }
 
-fn join_narrow(one: &mut Option<Narrow>, other: Option<&Narrow>) {
+/// `both`: what the two tell together, where that is known.
+fn join_narrow(one: &mut Option<Narrow>, other: Option<&Narrow>, both: Option<&Told>) {
     match (one.as_mut(), other) {
         (_, None) => {}
         (None, other) => *one = other.cloned(),
         (Some(one), Some(other)) => {
-            one.told.join(&other.told);
+            match both {
+                Some(both) => one.told = both.clone(),
+                None => one.told.join(&other.told),
+            }
             one.fence = other.fence.or(one.fence);
         }
     }
@@ -91,7 +106,7 @@ pub(super) fn join_nearby(nearby: &mut Nearby, [block, gpu]: [Place; 2], scoped:
     for (place, narrow) in [(block, &scoped.block), (gpu, &scoped.gpu)] {
         if let Some(narrow) = narrow {
             let mut joined = nearby.remove(&place);
-            join_narrow(&mut joined, Some(narrow));
+            join_narrow(&mut joined, Some(narrow), None);
             nearby.extend(joined.map(|joined| (place, joined)));
         }
     }

@@ -63,8 +63,12 @@ impl Heard {
 
     /// Some threads have met: `into` come after what `from` have done.
     pub(super) fn meet(&mut self, from: &[usize], into: &[usize]) {
-        if let Some(fenced) = self.fenced_by(from) {
-            into.iter().for_each(|&thread| self.fenced.entry(thread).or_default().join(&fenced));
+        let Some(fenced) = self.fenced_by(from) else { return };
+        for &thread in into {
+            match from.contains(&thread) {
+                true => _ = self.fenced.insert(thread, fenced.clone()), // its own are among them
+                false => self.fenced.entry(thread).or_default().join(&fenced),
+            }
         }
     }
 
