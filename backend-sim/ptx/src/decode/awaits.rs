@@ -8,7 +8,7 @@
 
 use std::collections::BTreeSet;
 
-use super::rounds::Walk;
+use super::rounds::{Walk, lead_to_one};
 use super::text::{Known, Name, Text, target};
 use super::unused::{self, Times};
 use crate::syntax::{Instruction, Operand};
@@ -30,17 +30,9 @@ fn waits(text: &Text<'_>, at: usize) -> Option<usize> {
     let phase = phase(text, at)?;
     let mut walk = Walk::new(&|_, instruction| is_test(instruction), None);
     let tests = tests_behind(text, at, &phase, &mut walk)?;
-    let mut ends = tests.iter().map(|&test| text.leads_to(test + 1, known_behind(text, test, 1), &walk));
-    let (end, mut known) = ends.next()??;
-    for other in ends {
-        let (other_end, other_known) = other?;
-        known.retain(|name, value| other_known.get(name) == Some(value));
-        if other_end != end {
-            return None;
-        }
-    }
-    let is_read = |name: &Name<'_>| text.readers.get(name).is_some_and(|all| !all.is_subset(&walk.passed));
-    let changes = |name| phase.contains(name) || is_read(name) && !known.contains_key(name);
+    let ends = tests.iter().map(|&test| text.leads_to(test + 1, known_behind(text, test, 1), &walk));
+    let (end, known) = lead_to_one(ends)?;
+    let changes = |name| phase.contains(name) || text.is_read_beyond(name, &walk.passed) && !known.contains_key(name);
     (!tests.contains(&end) && !walk.written.iter().any(changes)).then_some(end)
 }
 

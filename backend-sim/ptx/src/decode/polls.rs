@@ -9,7 +9,7 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::rounds::Walk;
+use super::rounds::{Walk, lead_to_one};
 use super::text::{Known, Name, Scope, Text};
 use crate::syntax::{Instruction, Operand};
 use crate::types::Type;
@@ -90,22 +90,15 @@ fn poll<'a>(text: &Text<'a>, first: usize) -> Option<Until<Operand<'a>>> {
     // what is computed from the word alone on the way to the comparison, the last look computes as well
     let of_word = looks.iter().map(|(&load, (decides, _))| text.computed_from(load, decides.at, &walk.written));
     let of_word = of_word.reduce(|all, one| all.intersection(&one).copied().collect())?;
-    let mut ends = looks.iter().map(|(&load, &(ref decides, result))| {
+    let ends = looks.iter().map(|(&load, &(ref decides, result))| {
         walk.again(Some((decides.at, result)));
         text.leads_to(load + 1, Known::new(), &walk)
     });
-    let (end, mut known) = ends.next()??;
-    for other in ends {
-        let (other_end, other_known) = other?;
-        known.retain(|name, value| other_known.get(name) == Some(value));
-        if other_end != end {
-            return None;
-        }
-    }
-    let is_read = |name: &Name<'a>| text.readers.get(name).is_some_and(|all| !all.is_subset(&walk.passed));
+    let (end, known) = lead_to_one(ends)?;
     let asked = |name: &Name<'a>| looks.values().any(|(decides, _)| decides.asked.contains(name));
-    let changes =
-        |name: &Name<'a>| asked(name) || is_read(name) && !known.contains_key(name) && !of_word.contains(name);
+    let changes = |name: &Name<'a>| {
+        asked(name) || text.is_read_beyond(name, &walk.passed) && !known.contains_key(name) && !of_word.contains(name)
+    };
     let mut written = walk.written.iter().copied().chain(looks.keys().flat_map(|&load| text.names_of(load)));
     let is_used = looks.iter().any(|(&load, (decides, _))| decides.is_used(text, load));
     let untils = looks.values().map(|(decides, result)| decides.until(*result, is_used)).collect::<Vec<_>>();
@@ -435,6 +428,8 @@ mod tests {
         assert_eq!(counts("add.s32 %r3, %r3, 1; setp.lt.s32 %p2, %r3, %r4;"), nothing, "nobody knows how many");
         let many = "add.s32 %r3, %r3, 1; setp.lt.s32 %p2, %r3, 1000000;";
         assert_eq!(counts(many), ["0: Eq S32 %r2"]);
+        let down = "add.s32 %r3, %r3, -1; setp.ne.s32 %p2, %r3, -1;";
+        assert_eq!(counts(down), nothing, "it counts down from a number that may be small");
         let goes_on = format!(
             "L: ld.acquire.sys.global.u32 %r1, [%rd1]; setp.eq.s32 %p1, %r1, %r2; @%p1 bra D; {many} @%p2 bra L; D:"
         );

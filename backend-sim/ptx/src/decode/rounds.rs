@@ -45,6 +45,21 @@ impl<'a, 'l> Walk<'a, 'l> {
     }
 }
 
+/// Where all looks lead that are not in vain, if that is one place; and what is known there of each of them.
+pub(super) fn lead_to_one<'a>(
+    mut ends: impl Iterator<Item = Option<(usize, Known<'a>)>>,
+) -> Option<(usize, Known<'a>)> {
+    let (end, mut known) = ends.next()??;
+    for other in ends {
+        let (other_end, other_known) = other?;
+        known.retain(|name, value| other_known.get(name) == Some(value));
+        if other_end != end {
+            return None;
+        }
+    }
+    Some((end, known))
+}
+
 /// Whether a call of this says that an assertion fails.
 fn is_assertion(operand: &Operand<'_>) -> bool {
     matches!(operand, Operand::Name { name: "__assertfail", .. })
@@ -152,12 +167,14 @@ impl<'a> Text<'a> {
         Some(goes_on)
     }
 
-    /// Whether an instruction compares a counter with a number that is not small.
+    /// Whether an instruction compares what counts up with a number that is not small.
     fn compares_a_counter(&self, at: usize) -> bool {
         let (scope, instruction) = self.body[at];
         match &instruction.operands[..] {
             [_, Operand::Name { name, offset: 0 }, Operand::Bits(limit)] => {
-                instruction.opcode == "setp" && *limit >= SHORT && self.counters.contains(&self.name(scope, name))
+                instruction.opcode == "setp"
+                    && limit.cast_signed() >= SHORT.cast_signed()
+                    && self.counters.contains(&self.name(scope, name))
             }
             _ => false,
         }
@@ -184,7 +201,8 @@ impl<'a> Text<'a> {
     fn is_of_a_clock(&self, at: usize, timed: &BTreeSet<Name<'a>>) -> bool {
         let (scope, instruction) = self.body[at];
         let sources = instruction.operands.get(1..).unwrap_or_default();
-        let is_short = |operand: &Operand<'_>| matches!(operand, Operand::Bits(bits) if *bits < SHORT);
+        let is_short =
+            |operand: &Operand<'_>| matches!(operand, Operand::Bits(bits) if bits.cast_signed() < SHORT.cast_signed());
         let is_clock = |operand: &Operand<'a>| match operand {
             Operand::Name { name, .. } => {
                 name.starts_with("%clock")

@@ -36,7 +36,7 @@ pub(super) struct Text<'a> {
     marked: BTreeSet<usize>,
     /// From where to where branches lead back.
     loops: Vec<(usize, usize)>,
-    /// Registers to which numbers are added.
+    /// Registers that count up.
     pub(super) counters: BTreeSet<Name<'a>>,
     pub(super) body: Vec<(Scope, &'a Instruction<'a>)>,
     /// The instructions that read a register.
@@ -74,8 +74,8 @@ impl<'a> Text<'a> {
             }
         }
         let counts = |&&(_, instruction): &&(Scope, &'a Instruction<'a>)| match &instruction.operands[..] {
-            [Operand::Name { name: to, offset: 0 }, Operand::Name { name, offset: 0 }, Operand::Bits(_)] => {
-                instruction.opcode == "add" && to == name
+            [Operand::Name { name: to, offset: 0 }, Operand::Name { name, offset: 0 }, Operand::Bits(by)] => {
+                instruction.opcode == "add" && to == name && by.cast_signed() > 0
             }
             _ => false,
         };
@@ -90,6 +90,11 @@ impl<'a> Text<'a> {
     /// Whether a branch leads back over an instruction.
     pub(super) fn is_in_loop(&self, at: usize) -> bool {
         self.loops.iter().any(|&(begin, end)| begin <= at && at <= end)
+    }
+
+    /// Whether an instruction that is none of these reads a register.
+    pub(super) fn is_read_beyond(&self, name: &Name<'a>, passed: &BTreeSet<usize>) -> bool {
+        self.readers.get(name).is_some_and(|all| !all.is_subset(passed))
     }
 
     /// Whether something may jump to an instruction.
