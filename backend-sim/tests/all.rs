@@ -37,6 +37,7 @@ mod kernel_exit;
 mod kernel_grid;
 mod kernel_hears;
 mod kernel_limits;
+mod kernel_locks;
 mod kernel_marks;
 mod kernel_missing;
 mod kernel_multicast;

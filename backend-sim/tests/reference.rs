@@ -98,6 +98,11 @@ fn flags_have_exactly_the_outcomes_of_the_reference() {
 }
 
 #[test]
+fn flags_that_are_taken_back_have_exactly_the_outcomes_of_the_reference() {
+    compare_all(themes::turns(calls(7)), 400);
+}
+
+#[test]
 fn loops_that_poll_have_exactly_the_outcomes_of_the_reference() {
     compare_all(themes::polls(calls(2)), 200);
 }

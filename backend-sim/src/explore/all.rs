@@ -184,7 +184,7 @@ impl All {
 
     /// Takes over what came of the schedule.
     pub(crate) fn took(&mut self, attempted: Attempted) {
-        let Attempted { pick, met, taken, cut, redundant, diverged, astray, polls, mut patience, sightings } =
+        let Attempted { pick, met, mut taken, cut, redundant, diverged, astray, polls, mut patience, sightings } =
             attempted;
         (self.cut, self.redundant, self.diverged, self.astray) = (cut, redundant, diverged, astray);
         self.polls |= polls;
@@ -192,7 +192,14 @@ impl All {
         if self.impatient {
             self.given = Arc::new(Given { patience, given_up: self.given.given_up.clone() });
         }
-        if let Some((assumed, sightings)) = self.assumed.as_mut().zip(sightings) {
+        if let Some((assumed, mut sightings)) = self.assumed.as_mut().zip(sightings) {
+            if redundant {
+                sightings.drop_doubts();
+            } else if sightings.is_in_doubt() {
+                let (order, reversals) = taken.ordered();
+                sightings.settle(|step| Some(order.before(step)));
+                taken = Taken::Ordered(order, reversals);
+            }
             assumed.learn(sightings);
         }
         if let (Some(last), Some(_)) = (self.path.last_mut(), pick) {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::machine::{Access, Awaited, BlockedWait, Object, ObjectKind, Past, Step, Test};
+use crate::machine::{Access, Awaited, BlockedWait, Object, ObjectKind, Past, Step, Test, Touch};
 
 /// A step of the run.
 #[derive(Debug)]
@@ -264,8 +264,8 @@ impl Order {
         }
         match event.test {
             // a wait may end before any update since it began, if its condition held then
-            Some(Awaited::Word(test)) => self.event(first).value_before(&test).is_none_or(|value| {
-                let behind = adds.iter().filter(|&&(step, _)| step > first && !self.before[step].contains(first));
+            Some(Awaited::Word(test)) => self.without(first, second, &test).is_none_or(|(update, value)| {
+                let behind = adds.iter().filter(|&&(step, _)| step > update && !self.before[step].contains(first));
                 test.holds_after(value, behind.map(|(_, by)| *by).fold(0, u64::wrapping_add))
             }),
             // a look may come before any arrival in the phase behind the one that it sees
@@ -276,6 +276,19 @@ impl Order {
             }
             None => unreachable!("the step ends a wait"),
         }
+    }
+
+    /// What the variable of a wait holds without a step and all that comes after it: what it held before the first update among those, which is returned as
+    /// well. `None`: that is not known.
+    fn without(&self, first: usize, second: usize, test: &Test) -> Option<(usize, u64)> {
+        let variable = Object::memory(test.pe, test.variable);
+        let updates = |step: usize| {
+            let touches = &self.event(step).touches;
+            touches.iter().any(|access| access.touch != Touch::Read && access.object.overlaps(&variable))
+        };
+        let is_left_out = |step: usize| step == first || step == second || self.before[step].contains(first);
+        let update = (first..=second.min(self.run.len() - 1)).find(|&step| is_left_out(step) && updates(step))?;
+        Some((update, self.run[update].value_before(test)?))
     }
 
     /// Whether a step can be taken without another one, and without what comes after that.

@@ -177,14 +177,18 @@ pub(crate) enum Task {
 /// What a wait waits for: each variable in turn, at a moment of its own.
 #[derive(Debug)]
 pub(crate) struct Condition {
+    /// Whose memory it is about.
+    pub(crate) pe: PeId,
     pub(crate) wait: Wait,
     pub(crate) values: OwnedValues,
     /// How many variables it has, and the one that it looks at.
     count: usize,
     next: usize,
     comparison: Comparison,
-    /// It is no call, but a loop of a kernel around a load, which ends the loop.
+    /// It is no call, but a loop of a kernel around a load or compare-and-swap, which ends the loop.
     pub(crate) is_loop: bool,
+    /// What ends it changes the word.
+    pub(crate) takes: bool,
     /// It held while it waits, and holds no longer: the word was changed before anybody looked.
     pub(crate) has_held: bool,
     /// The value that ends it may matter.
@@ -325,20 +329,21 @@ impl Agent {
 
 impl Condition {
     /// On a stream, a signal is compared by the driver or by a kernel: the library decides by what the GPU can do.
-    pub(crate) fn new(wait: Wait, values: OwnedValues, on_stream: bool) -> Condition {
+    pub(crate) fn new(pe: PeId, wait: Wait, values: OwnedValues, on_stream: bool) -> Condition {
         let comparison =
             Comparison { cmp: wait.cmp, dtype: wait.dtype, or_cyclic: on_stream && wait.signal, view: None };
         let count = Shape::contiguous(wait.vars.len, wait.dtype.size()).count;
-        let (has_held, returns) = (false, false);
-        let mut condition = Condition { wait, values, count, next: 0, comparison, is_loop: false, has_held, returns };
+        let [is_loop, takes, has_held, returns] = [false; 4];
+        let mut condition =
+            Condition { pe, wait, values, count, next: 0, comparison, is_loop, takes, has_held, returns };
         condition.skip();
         condition
     }
 
     /// That of a loop around a load. `compared`: the part of the variable that is compared, as numbers of what type. `returns`: whether the value that
     /// ends it may matter.
-    pub(crate) fn of_loop(wait: Wait, compared: (View, DType), returns: bool) -> Condition {
-        let mut condition = Condition::new(wait, OwnedValues::new(&Values::NONE), false);
+    pub(crate) fn of_loop(pe: PeId, wait: Wait, compared: (View, DType), returns: bool) -> Condition {
+        let mut condition = Condition::new(pe, wait, OwnedValues::new(&Values::NONE), false);
         let (view, dtype) = compared;
         let is_all =
             view.shift == 0 && view.then == Then::Nothing && view.mask >= u64::MAX >> (64 - 8 * wait.dtype.size());
@@ -388,8 +393,8 @@ impl Condition {
     }
 
     /// What it looks at, and what with.
-    pub(crate) fn tests(&self, pe: PeId) -> impl Iterator<Item = Test> + use<'_> {
-        self.looked_at().map(move |i| self.test_at(pe, i))
+    pub(crate) fn tests(&self) -> impl Iterator<Item = Test> + use<'_> {
+        self.looked_at().map(move |i| self.test_at(i))
     }
 
     fn looked_at(&self) -> impl Iterator<Item = usize> + use<'_> {
@@ -403,18 +408,18 @@ impl Condition {
     }
 
     /// Whether it compares true.
-    pub(crate) fn holds(&self, heap: &Heap, pe: PeId) -> bool {
-        self.is_satisfied_by(heap.load(pe, self.variable()))
+    pub(crate) fn holds(&self, heap: &Heap) -> bool {
+        self.is_satisfied_by(heap.load(self.pe, self.variable()))
     }
 
     /// What it looks at now.
-    pub(crate) fn test(&self, pe: PeId) -> Test {
-        self.test_at(pe, self.next)
+    pub(crate) fn test(&self) -> Test {
+        self.test_at(self.next)
     }
 
-    fn test_at(&self, pe: PeId, i: usize) -> Test {
+    fn test_at(&self, i: usize) -> Test {
         let (variable, wanted) = (self.variable_at(i), self.wanted_at(i));
-        Test { pe, variable, comparison: self.comparison, wanted, returns: self.returns }
+        Test { pe: self.pe, variable, comparison: self.comparison, wanted, returns: self.returns }
     }
 
     /// The value that the variable is compared with.

@@ -78,7 +78,8 @@ impl Machine {
                 into.push(Aim { object: Object::Scope(agent.scope), writes: true });
             }
             State::Waiting(condition) => {
-                into.push(Aim { object: Object::memory(agent.pe, condition.variable()), writes: false });
+                let object = Object::memory(condition.pe, condition.variable());
+                into.push(Aim { object, writes: condition.takes });
             }
             State::AwaitingPhase(phase) => {
                 let block = self.block_name(self.block_of(id));

@@ -31,12 +31,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use onesided::Cmp;
 use onesided::backend::{AllocId, Span};
 
-use super::access::{Comparison, Test};
+use super::access::Test;
 use super::agent::Condition;
 use super::fabric::Fabric;
-use super::ids::PeId;
+use super::ids::{AgentId, PeId};
 use super::parts::Parts;
+use super::past::Past;
 use super::phases::{Mbarrier, Phases};
+use super::steady::{Beginning, Doubt, Replaced, Steady, Waited, What};
 use super::tells::Tells;
 use super::{Fold, Machine, Touch};
 use crate::config::{Quiet, Reduce};
@@ -63,6 +65,8 @@ pub(crate) struct Assumptions {
     /// Phases of mbarriers.
     pub(super) phases: Phases,
     words: BTreeMap<Word, Seen>,
+    /// Waits of the current run, and updates that may make their conditions false.
+    steady: Steady,
     /// The updates of the current run since each word's last plain write.
     updates: BTreeMap<Word, Updates>,
     /// Plain writes of the current run that may disturb waits.
@@ -91,7 +95,25 @@ pub(crate) struct Sightings {
     parts: Parts,
     phases: Phases,
     words: BTreeMap<Word, Seen>,
+    doubts: Vec<Doubt>,
     writes: Vec<(PeId, Span)>,
+}
+
+impl Sightings {
+    /// Whether something depends on which steps come before others in every schedule.
+    pub(crate) fn is_in_doubt(&self) -> bool {
+        !self.doubts.is_empty()
+    }
+
+    /// Of what is in doubt, leaves what is wrong. `before`: all that comes before a step of the run.
+    pub(crate) fn settle<'a>(&mut self, before: impl Fn(usize) -> Option<&'a Past>) {
+        self.doubts.retain(|doubt| !doubt.is_harmless(&before));
+    }
+
+    /// The run was not looked at to its end.
+    pub(crate) fn drop_doubts(&mut self) {
+        self.doubts.clear();
+    }
 }
 
 /// What was seen of a word in all runs, and what is no longer assumed of it.
@@ -111,8 +133,6 @@ struct Seen {
     largest: u64,
     /// It was written plainly where a wait can be before that as well as behind it.
     disturbed: bool,
-    /// What updates have replaced.
-    replaced: BTreeSet<Replaced>,
     /// What waits have compared it with.
     tests: BTreeSet<Waited>,
     /// An update made a wait's condition false, or another value would end a wait that returns it.
@@ -124,24 +144,6 @@ struct Seen {
     no_fold: bool,
     unsteady: bool,
     forgetful: bool,
-}
-
-/// An update has replaced this value by that.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Replaced {
-    old: u64,
-    new: u64,
-    /// Whether it tells less than the update before it, and may never come before that.
-    tells_less: bool,
-}
-
-/// A wait for a word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Waited {
-    comparison: Comparison,
-    wanted: u64,
-    /// Whether it returns the value that it has seen, and that may matter.
-    returns: bool,
 }
 
 #[derive(Debug)]
@@ -161,6 +163,22 @@ pub(super) struct Update {
     /// The step that made it.
     pub(super) step: usize,
     pub(super) tells: Tells,
+    /// Whether that is less than the update before it has told, and it may never come before that.
+    tells_less: bool,
+}
+
+impl Updates {
+    /// All of them, each with what it has replaced.
+    fn replaced(&self) -> impl DoubleEndedIterator<Item = Replaced> + Clone {
+        let old = |at: usize| at.checked_sub(1).map_or(self.from, |before| self.all[before].value);
+        let numbered = self.all.iter().enumerate();
+        numbered.map(move |(at, &Update { value: new, step, tells_less, .. })| Replaced {
+            old: old(at),
+            new,
+            tells_less,
+            step,
+        })
+    }
 }
 
 pub(super) fn word(pe: PeId, span: Span) -> Word {
@@ -180,17 +198,6 @@ impl Waited {
         let wants_negative = self.wanted >> (8 * len - 1) & 1 == 1;
         self.comparison.cmp == Cmp::Eq && (wants_negative || largest > self.wanted)
     }
-
-    /// Whether this makes the condition false, or ends the wait with another value.
-    fn is_falsified_by(&self, &Replaced { old, new, .. }: &Replaced) -> bool {
-        let [before, behind] = [old, new].map(|value| self.comparison.holds(value, self.wanted));
-        before && (old != new && self.returns || !behind)
-    }
-
-    /// Whether a wait that could have ended before this comes after less behind it.
-    fn is_forgotten_by(&self, &Replaced { old, tells_less, .. }: &Replaced) -> bool {
-        tells_less && self.comparison.holds(old, self.wanted)
-    }
 }
 
 impl Seen {
@@ -204,26 +211,6 @@ impl Seen {
 
     fn given_up(&self) -> [bool; 4] {
         [self.no_counter, self.no_fold, self.unsteady, self.forgetful]
-    }
-
-    /// An update replaces a value. Returns whether that is news.
-    fn replace(&mut self, replaced: Replaced) -> bool {
-        let is_new = self.replaced.insert(replaced);
-        if is_new {
-            self.falsified |= self.tests.iter().any(|test| test.is_falsified_by(&replaced));
-            self.forgets |= self.tests.iter().any(|test| test.is_forgotten_by(&replaced));
-        }
-        is_new
-    }
-
-    /// Somebody waits. Returns whether it is news.
-    fn wait_for(&mut self, test: Waited) -> bool {
-        let is_new = self.tests.insert(test);
-        if is_new {
-            self.falsified |= self.replaced.iter().any(|replaced| test.is_falsified_by(replaced));
-            self.forgets |= self.replaced.iter().any(|replaced| test.is_forgotten_by(replaced));
-        }
-        is_new
     }
 }
 
@@ -252,6 +239,7 @@ impl Assumptions {
     pub(super) fn begin(&mut self) {
         self.updates.clear();
         self.writes.clear();
+        self.steady.begin();
         self.fabric.forget_reads();
         self.phases.begin();
     }
@@ -316,7 +304,20 @@ impl Assumptions {
             parts: self.parts,
             phases: self.phases,
             words: self.words,
+            doubts: self.steady.into_doubts(),
             writes: self.writes,
+        }
+    }
+
+    /// What was in doubt is so.
+    fn believe(&mut self, doubts: Vec<Doubt>) {
+        for Doubt { word, what, .. } in doubts {
+            let seen = self.words.entry(word).or_default();
+            let seen = match what {
+                What::Falsified => &mut seen.falsified,
+                What::Forgets => &mut seen.forgets,
+            };
+            self.news |= !std::mem::replace(seen, true);
         }
     }
 
@@ -326,6 +327,7 @@ impl Assumptions {
         self.fabric.learn(of.fabric);
         self.phases.learn(of.phases);
         self.news |= self.parts.learn(of.parts);
+        self.believe(of.doubts);
         of.writes.into_iter().for_each(|(pe, span)| self.disturb(pe, span));
         for (word, other) in of.words {
             if other.len > 0 {
@@ -343,12 +345,9 @@ impl Assumptions {
             seen.disturbed |= other.disturbed;
             seen.falsified |= other.falsified;
             seen.forgets |= other.forgets;
-            for replaced in other.replaced {
-                self.news |= seen.replace(replaced);
-            }
             seen.largest = seen.largest.max(other.largest);
             for test in other.tests {
-                self.news |= seen.wait_for(test);
+                self.news |= seen.tests.insert(test);
             }
             self.news |= seen.compare_largest();
         }
@@ -398,15 +397,16 @@ impl Assumptions {
         let seen = self.meet(key, span.len);
         let mut news = !std::mem::replace(&mut seen.otherwise, true);
         news |= fold.is_some() && !std::mem::replace(&mut seen.folded, fold.is_some());
-        let replaced = Replaced { old, new, tells_less };
-        news |= (old != new || tells_less) && seen.replace(replaced);
         let touch = fold.filter(|_| !seen.no_fold && !seen_between).map_or(Touch::Atomic, Touch::Fold);
         self.news |= news;
         let updates = self.updates_of(key, span.len, old);
         if updates.all.last().map_or(updates.from, |last| last.value) != old {
             (updates.from, updates.all) = (old, Vec::new()); // a kernel has stored there plainly, which is no step
         }
-        updates.all.push(Update { value: new, step, tells });
+        updates.all.push(Update { value: new, step, tells, tells_less });
+        if self.watches(key) {
+            self.steady.update(key, Replaced { old, new, tells_less, step });
+        }
         touch
     }
 
@@ -463,14 +463,13 @@ impl Assumptions {
     }
 
     /// A wait for some variables begins. `disturbed`: whether nothing orders it with the last plain write of a variable.
-    pub(super) fn wait(&mut self, pe: PeId, condition: &Condition, mut disturbed: impl FnMut(Span) -> bool) {
+    pub(super) fn wait(&mut self, condition: &Condition, mut disturbed: impl FnMut(Span) -> bool) {
         let may_grow = condition.may_count();
-        for test in condition.tests(pe) {
-            let seen = self.meet(word(pe, test.variable), test.variable.len);
+        for test in condition.tests() {
+            let seen = self.meet(word(test.pe, test.variable), test.variable.len);
             let mut news = !may_grow && !seen.otherwise;
             seen.otherwise |= !may_grow;
-            let waited = Waited { comparison: test.comparison, wanted: test.wanted, returns: test.returns };
-            if seen.wait_for(waited) {
+            if seen.tests.insert(Waited::of(&test)) {
                 seen.compare_largest();
                 news = true;
             }
@@ -479,6 +478,27 @@ impl Assumptions {
             }
             self.news |= news;
         }
+    }
+
+    /// An agent waits for a word from now on. `past`: what that comes after, if pasts are kept.
+    pub(super) fn begins_to_wait(&mut self, agent: AgentId, test: &Test, past: Option<&Past>) {
+        let key = word(test.pe, test.variable);
+        if self.watches(key) {
+            let is_steady = self.is_steady(test.pe, test.variable);
+            let beginning = Beginning { agent, past: past.filter(|_| is_steady), is_steady };
+            let updates = self.updates.get(&key).into_iter().flat_map(Updates::replaced);
+            self.steady.wait(key, Waited::of(test), beginning, updates);
+        }
+    }
+
+    /// A step ends the wait of an agent for a steady word.
+    pub(super) fn ends(&mut self, agent: AgentId, test: &Test, step: usize) {
+        self.steady.ends(word(test.pe, test.variable), agent, step);
+    }
+
+    /// Whether something is assumed of a word that updates behind waits contradict.
+    fn watches(&self, word: Word) -> bool {
+        self.proof && self.words.get(&word).is_none_or(|seen| !(seen.unsteady && seen.forgetful))
     }
 
     /// Whether waits for the word end at once.

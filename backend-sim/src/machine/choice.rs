@@ -141,9 +141,9 @@ impl Machine {
         let agent = &self.agents[id];
         match &agent.state {
             State::Waiting(condition) => {
-                let test = condition.test(agent.pe);
-                let matters = !self.is_steady(agent.pe, test.variable);
-                matters.then(|| (Awaited::Word(test), Object::memory(agent.pe, test.variable)))
+                let test = condition.test();
+                let matters = !self.is_steady_wait(condition);
+                matters.then(|| (Awaited::Word(test), Object::memory(test.pe, test.variable)))
             }
             &State::AwaitingPhase(phase) => self.awaited_phase(id, phase),
             _ => None,

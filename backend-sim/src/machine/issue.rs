@@ -154,8 +154,9 @@ impl Machine {
                 Progress::Done
             }
             Effect::Wait(wait) => {
+                let Agent { pe, .. } = self.agents[agent];
                 let on_stream = self.agents[agent].is_stream();
-                self.wait(agent, Condition::new(wait, OwnedValues::new(values), on_stream), (op.name(), at))
+                self.wait(agent, Condition::new(pe, wait, OwnedValues::new(values), on_stream), (op.name(), at))
             }
             Effect::Order(Order::Flush) => self.flush(agent),
             Effect::Order(order @ (Order::Fence | Order::Quiet)) => {

@@ -16,6 +16,7 @@
 //! | `aim.rs` | what a step is going to touch |
 //! | `observe.rs` | what the race detector and the lints are told of operations |
 //! | `assumed.rs` | what a proof assumes of words: counters, steady words |
+//! | `steady.rs` | updates that could come before the end of a wait, and make its condition false |
 //! | `parts.rs` | words that are waited for, and written in parts |
 //! | `issue.rs` | an operation begins: its description decides what happens |
 //! | `immediate.rs`, `relaxed.rs` | the two ways of doing it: at once, or as transfers |
@@ -75,6 +76,7 @@ mod record;
 mod relaxed;
 mod report;
 mod starts;
+mod steady;
 mod stream;
 mod team;
 mod tells;

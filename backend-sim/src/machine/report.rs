@@ -101,8 +101,9 @@ impl Machine {
         self.heap.made_at(alloc).map(|at| format!(" (made at {at})")).unwrap_or_default()
     }
 
-    fn condition_report(&self, pe: PeId, condition: &Condition) -> String {
-        if condition.holds(&self.heap, pe) {
+    fn condition_report(&self, me: PeId, condition: &Condition) -> String {
+        let pe = condition.pe;
+        if condition.holds(&self.heap) {
             return "its condition, which holds".into();
         }
         let (span, dtype) = (condition.variable(), condition.wait.dtype);
@@ -113,7 +114,11 @@ impl Machine {
         let part = view.map(part).unwrap_or_default();
         let unsent = self.unsent_report(pe, span, condition.wait.signal);
         let held = if condition.has_held { "; it held before, and was changed before the wait saw it" } else { "" };
-        format!("{}+{}{made}{part} {symbol} {wanted}, found {found} ({dtype}){held}{unsent}", span.alloc, span.start)
+        let of = if pe == me { String::new() } else { format!(" of PE {}", pe.0) };
+        format!(
+            "{}+{}{of}{made}{part} {symbol} {wanted}, found {found} ({dtype}){held}{unsent}",
+            span.alloc, span.start
+        )
     }
 
     fn collective_report(&self, team: TeamIndex, seq: u32) -> String {

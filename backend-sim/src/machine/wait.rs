@@ -22,7 +22,6 @@ use crate::request::Reply;
 impl Machine {
     /// An agent begins to wait until a condition on its own memory holds.
     pub(super) fn wait(&mut self, agent: AgentId, mut condition: Condition, asked: Asked) -> Progress {
-        let pe = self.agents[agent].pe;
         self.observe_wait(agent, &condition, asked);
         condition.returns = self.assumed.is_some() && condition.wait.signal && self.looks_at_result(agent);
         self.assume_of_wait(agent, &condition);
@@ -30,7 +29,7 @@ impl Machine {
             return Progress::Done;
         }
         if !self.mode.needs.relaxed
-            && let Some(value) = pass(&mut condition, &self.heap, &mut self.races, &mut self.lints, agent, pe)
+            && let Some(value) = pass(&mut condition, &self.heap, &mut self.races, &mut self.lints, agent)
         {
             self.record_waited(agent, condition.last(), condition.wait.dtype, value);
             return self.answer(agent, Reply::Value(value));
@@ -42,30 +41,41 @@ impl Machine {
     /// What is assumed of words that an agent begins to wait for.
     pub(super) fn assume_of_wait(&mut self, agent: AgentId, condition: &Condition) {
         if let Some(assumed) = &mut self.assumed {
-            let pe = self.agents[agent].pe;
-            assumed.wait(pe, condition, |variable| !self.races.knows_last_write(agent, pe, variable));
+            let pe = condition.pe;
+            assumed.wait(condition, |variable| !self.races.knows_last_write(agent, pe, variable));
         }
     }
 
     /// An agent waits from now on.
     pub(super) fn wait_for(&mut self, agent: AgentId, condition: Condition) {
-        let pe = self.agents[agent].pe;
-        let is_ready = self.mode.needs.relaxed && condition.holds(&self.heap, pe);
+        let is_ready = self.mode.needs.relaxed && condition.holds(&self.heap);
+        if !condition.takes {
+            self.looks_at(agent, &condition.test());
+        }
+        self.pes[condition.pe].waiting.push(agent);
         self.agents[agent].state = State::Waiting(condition);
-        self.pes[pe].waiting.push(agent);
         if is_ready {
             self.make_ready(agent);
         }
     }
 
+    /// An agent waits for the variable that its wait looks at.
+    fn looks_at(&mut self, agent: AgentId, test: &Test) {
+        if let Some(assumed) = &mut self.assumed {
+            let past = self.mode.needs.tracking.then_some(&self.agents[agent].past);
+            assumed.begins_to_wait(agent, test, past);
+        }
+    }
+
     /// The variable that the wait looks at compares true, and its step was chosen.
     pub(super) fn end_wait(&mut self, agent: AgentId) {
-        let pe = self.agents[agent].pe;
         let State::Waiting(condition) = &self.agents[agent].state else { unreachable!("the agent waits") };
-        let (seen, test) = (condition.variable(), condition.test(pe));
+        let test = condition.test();
         if condition.is_loop {
-            return self.loop_ends(agent, test);
+            let is_steady = self.is_steady_wait(condition);
+            return self.loop_ends(agent, test, is_steady);
         }
+        let Test { pe, variable: seen, .. } = test;
         let plain = !condition.wait.signal;
         self.lint(&Notice::Ends { agent, word: seen });
         self.acquire_seen(agent, &test, plain);
@@ -77,13 +87,14 @@ impl Machine {
         let value = self.heap.load(pe, seen);
         let State::Waiting(condition) = &mut self.agents[agent].state else { unreachable!("the agent waits") };
         condition.advance();
-        if !condition.is_over() {
-            if condition.holds(&self.heap, pe) {
-                self.make_ready(agent);
-            }
-            return;
+        if condition.is_over() {
+            return self.waited(agent, value);
         }
-        self.waited(agent, value);
+        let (next, holds) = (condition.test(), condition.holds(&self.heap));
+        self.looks_at(agent, &next);
+        if holds {
+            self.make_ready(agent);
+        }
     }
 
     /// A wait learns what the word tells that it sees. `plain`: also from a put that wrote the word.
@@ -106,8 +117,10 @@ impl Machine {
 
     /// The end of a wait for a steady word comes after the update that made it true for good.
     pub(super) fn comes_after_what_told(&mut self, agent: AgentId, test: &Test) {
-        let assumed = self.assumed.as_ref().filter(|_| self.mode.needs.tracking);
-        if let Some(Some(update)) = assumed.and_then(|assumed| assumed.told(test)) {
+        let number = self.number();
+        let Some(assumed) = self.assumed.as_mut().filter(|_| self.mode.needs.tracking) else { return };
+        assumed.ends(agent, test, number);
+        if let Some(Some(update)) = assumed.told(test) {
             let step = update.step;
             self.agents[agent].past.add(step);
             self.step.past.add(step);
@@ -172,13 +185,13 @@ impl Machine {
             }
             if !self.mode.needs.relaxed {
                 // in order, a wait ends in the very step that fulfils it, and leaves the list
-                if let Some(value) = pass(condition, &self.heap, &mut self.races, &mut self.lints, agent, pe) {
+                if let Some(value) = pass(condition, &self.heap, &mut self.races, &mut self.lints, agent) {
                     self.waited(agent, value);
                     next -= 1;
                 }
                 continue;
             }
-            match (condition.holds(&self.heap, pe), ready.is_some()) {
+            match (condition.holds(&self.heap), ready.is_some()) {
                 (true, false) => self.make_ready(agent),
                 (false, true) => {
                     condition.has_held = true;
@@ -201,7 +214,7 @@ impl Machine {
     pub(crate) fn forced(&self) -> Option<usize> {
         let is_forced = |&index: &usize| {
             let steady = self.ready.get(index).is_some_and(|&agent| match &self.agents[agent].state {
-                State::Waiting(condition) => self.is_steady(self.agents[agent].pe, condition.variable()),
+                State::Waiting(condition) => self.is_steady_wait(condition),
                 State::AwaitingPhase(phase) => self.is_steady_phase(agent, *phase),
                 _ => false,
             });
@@ -216,7 +229,12 @@ impl Machine {
         (0..if of_transfers { self.choices() } else { self.ready.len() }).find(is_forced)
     }
 
-    /// Whether nothing depends on when a wait for a word ends, as far as is known.
+    /// Whether nothing depends on when this wait ends, as far as is known.
+    pub(super) fn is_steady_wait(&self, condition: &Condition) -> bool {
+        !condition.takes && self.is_steady(condition.pe, condition.variable())
+    }
+
+    /// Whether nothing depends on when a wait for a word ends that only looks at it, as far as is known.
     pub(super) fn is_steady(&self, pe: PeId, variable: Span) -> bool {
         self.assumed.as_ref().is_some_and(|assumed| assumed.is_steady(pe, variable))
     }
@@ -240,10 +258,9 @@ fn pass(
     races: &mut Detector,
     lints: &mut Option<Box<Lints>>,
     agent: AgentId,
-    pe: PeId,
 ) -> Option<u64> {
     loop {
-        let word = condition.variable();
+        let (pe, word) = (condition.pe, condition.variable());
         let value = heap.load(pe, word);
         if !condition.is_satisfied_by(value) {
             return None;

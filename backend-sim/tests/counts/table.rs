@@ -360,6 +360,31 @@ fn a_wait_for_a_word_that_is_reset_is_as_steady_as_its_iterations() {
     }
 }
 
+/// All PEs meet, by flags that each sets at all others, to three values in turn. Who waits may find the next value already, but not the one behind that.
+#[test]
+fn a_flag_of_three_values_is_as_steady_as_one_that_grows() {
+    let barriers = |rounds: u64, values: u64| {
+        with_words(3, move |pe, x| {
+            let (me, n) = (pe.my_pe(), pe.n_pes());
+            (1..=rounds).try_for_each(|round| {
+                let (now, before) = (round % values, (round + values - 1) % values);
+                let others = || (0..n).filter(move |&other| other != me);
+                others().try_for_each(|other| pe.host().signal_op(x.signal(me), now, SignalOp::Set, other))?;
+                others().try_for_each(|other| wait(pe, x, other, Cmp::Ne, before))?;
+                pe.host().fence()
+            })
+        })
+    };
+    // in each round but the last, one of two may find the other's next value, or neither
+    assert_eq!([1, 2, 3, 5].map(|rounds| all(2, barriers(rounds, 3))), [1, 3, 9, 81]);
+    let unseen =
+        |rounds, reduce| search(Config { values_matter: false, reduce, ..Config::pes(2) }, barriers(rounds, 3));
+    assert_eq!([2, 3, 5, 20].map(|rounds| unseen(rounds, Reduce::Everything)), [1; 4].map(Classes));
+    assert_eq!([2, 5].map(|rounds| unseen(rounds, Reduce::Counters)), [3, 81].map(Classes));
+    // with two values, the next one is that which it waits to change from: it can miss its flag, and is in order with all updates
+    assert_eq!(search(Config { values_matter: false, ..Config::pes(2) }, barriers(2, 2)), Classes(3));
+}
+
 #[test]
 fn additions_to_a_word_make_its_waits_choices() {
     let program = with_words(1, |pe, x| match pe.my_pe() {

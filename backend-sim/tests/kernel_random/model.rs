@@ -253,6 +253,14 @@ fn step(program: &Program, before: &State, thread: usize) -> Option<State> {
             let found = memory[if second { other } else { one }];
             (me.done, me.second) = if found < value { (done, !second) } else { (done + 1, false) };
         }
+        Step::Swap { of, word, from, to } => {
+            let swap =
+                Signal { from: pe, to: of, word, value: to, adds: false, fences: before.fences[pe], covered: None };
+            if before.memory[of][word] != from || of != pe && is_held(before, &swap) {
+                return None;
+            }
+            state.memory[of][word] = to;
+        }
         Step::Fetch { of, word, value } => {
             let fetch = Signal { from: pe, to: of, word, value, adds: true, fences: before.fences[pe], covered: None };
             if before.memory[of][word] < value || is_held(before, &fetch) {

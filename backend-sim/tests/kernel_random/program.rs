@@ -35,6 +35,13 @@ pub(crate) enum Step {
         words: [usize; 2],
         value: u64,
     },
+    /// Compares and swaps the word until it has found what it replaces.
+    Swap {
+        of: usize,
+        word: usize,
+        from: u64,
+        to: u64,
+    },
     /// Fetches the word until it is as large.
     Fetch {
         of: usize,
@@ -183,6 +190,11 @@ fn lines(thread: usize, threads: usize, steps: &[Step]) -> String {
                 at(one),
                 at(other)
             ),
+            Step::Swap { of, word, from, to } => format!(
+                "{}{}{label}: atom.acq_rel.sys.global.cas.b64 %rd4, [%rd3], {from}, {to};\nsetp.ne.u64 %p1, %rd4, {from};\n@%p1 bra {label};\n",
+                address(word),
+                call("%rd3", "nvshmem_ptr", &word_of(&[("b32", of.to_string())])),
+            ),
             Step::Fetch { of, word, value } => {
                 let fetch = call("%rd4", "nvshmem_uint64_atomic_fetch", &word_of(&[("b32", of.to_string())]));
                 format!("{}{label}: {fetch}setp.lt.u64 %p1, %rd4, {value};\n@%p1 bra {label};\n", address(word))
@@ -253,6 +265,7 @@ pub(crate) fn source(program: &Program) -> String {
 .extern .func nvshmem_fence;
 .extern .func nvshmem_quiet;
 .extern .func (.param .b64 r) nvshmem_uint64_atomic_fetch (.param .b64 a, .param .b32 b);
+.extern .func (.param .b64 r) nvshmem_ptr (.param .b64 a, .param .b32 b);
 .extern .func (.param .b64 r) nvshmem_signal_wait_until (.param .b64 a, .param .b32 b, .param .b64 c);
 .extern .func nvshmemx_signal_op (.param .b64 a, .param .b64 b, .param .b32 c, .param .b32 d);
 .visible .entry k(.param .u64 k_param_0)

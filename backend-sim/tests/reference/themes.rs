@@ -205,6 +205,41 @@ pub(crate) fn flags(calls: usize) -> impl Strategy<Value = Program> {
     (senders, receive).prop_map(|([first, second], receive)| Program::new(3, [first, second, receive]).in_pieces(1))
 }
 
+/// Flags that are set, seen, and taken back again, by turns: of each flag, somebody sets a value and its PE waits for it. Then some calls change places, and some
+/// values are others.
+pub(crate) fn turns(calls: usize) -> impl Strategy<Value = Program> {
+    const PES: usize = 3;
+    let cmp = prop_oneof![4 => Just(Cmp::Eq), 3 => Just(Cmp::Ne), 2 => Just(Cmp::Ge), 1 => Just(Cmp::Lt)];
+    let turn = (0..PES, 1..PES, 1usize..=2, 0u64..=2, cmp, prop::bool::weighted(0.7), prop::bool::weighted(0.2));
+    let turns = prop::collection::vec(turn, 2..=calls);
+    let changes = prop::collection::vec((0..PES, any::<prop::sample::Index>(), any::<bool>()), 0..=2);
+    (turns, changes).prop_map(|(turns, changes)| {
+        let mut hosts: [Vec<Op>; PES] = Default::default();
+        for (from, distance, word, value, cmp, is_awaited, has_data) in turns {
+            let to = (from + distance) % PES;
+            let update = Update { word, value, add: false };
+            hosts[from].push(match has_data {
+                true => Op::Put { to, dst: 0, src: 0, len: 1, nbi: false, signal: Some(update) },
+                false => Op::Signal { to, update },
+            });
+            if is_awaited {
+                let value = if cmp == Cmp::Ne { (value + 1) % 3 } else { value + u64::from(cmp == Cmp::Lt) };
+                hosts[to].push(Op::Wait { word, cmp, value, signal: true });
+                hosts[to].extend(has_data.then_some(Op::Read { src: 0, len: 1 }));
+            }
+        }
+        for (pe, at, is_swap) in changes {
+            let host = &mut hosts[pe];
+            match (at.index(host.len().max(1)), is_swap) {
+                (at, true) if at + 1 < host.len() => host.swap(at, at + 1),
+                (at, false) if at < host.len() => drop(host.remove(at)),
+                _ => {}
+            }
+        }
+        Program::new(3, hosts.map(|ops| ops.into_iter().map(host).collect())).in_pieces(1)
+    })
+}
+
 /// Loops that poll: PEs 0 and 1 raise flags of PE 2, and lock what is there; PE 2 polls for the flags, and looks.
 pub(crate) fn polls(calls: usize) -> impl Strategy<Value = Program> {
     const LOCK: usize = 3;

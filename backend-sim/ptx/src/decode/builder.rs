@@ -276,7 +276,7 @@ impl<'a> Builder<'_, 'a> {
         if known { form.done() } else { Err(form.unknown()) }
     }
 
-    /// If the load that was emitted last is all that a loop does: what ends the loop.
+    /// If the load or compare-and-swap that was emitted last is all that a loop does: what ends the loop.
     pub(super) fn note_poll(&mut self) -> Result<(), Error> {
         if let Some(Until { compare, ty, against, view, is_used }) = self.polls.remove(&(self.instructions - 1)) {
             let load = self.code.ops.len() as u32 - 1;

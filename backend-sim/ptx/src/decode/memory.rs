@@ -287,7 +287,7 @@ impl<'a> Builder<'_, 'a> {
             };
         let how = self.atomic_form(AtomicForm { op, ty, memory, offset: offset.into(), commutes })?;
         self.emit(Op::Atomic { d, a, b, c, how });
-        Ok(())
+        self.note_poll()
     }
 
     /// That of a vector: each element is one of its own. `found`: where the old values go, if anywhere.

@@ -1,9 +1,9 @@
-//! Loops that only load a word until it compares true, such as `while (load_acquire(flag) != 1);`.
+//! Loops that only load a word until it compares true, such as `while (load_acquire(flag) != 1);`, or take it then: `while (atomicCAS(lock, 0, 1) != 0);`.
 //!
 //! A round of such a loop that goes on leaves nothing behind: the next computes the same from what it loads itself. So the loop is a wait
 //! for the word, and whoever explores schedules need not try each look in vain.
 //!
-//! Behind the load, a comparison decides: of the word, or of a [part](View) of it, with a number, or with a register that the loop does not change.
+//! Behind the load, or the compare-and-swap that fails, a comparison decides: of the word, or of a [part](View) of it, with a number, or with a register that the loop does not change.
 //! With one of its results, all ways must lead to the load again: see [`rounds`](super::rounds).
 
 use std::collections::btree_map::Entry;
@@ -18,26 +18,38 @@ use crate::world::{Compare, Then, Until, View};
 /// So many instructions may stand between a load and the comparison.
 const MOST_BETWEEN: usize = 32;
 
-/// The loads in such loops, by the numbers of their instructions in the function, and what ends the loops. A loop may begin with a load before it.
+/// The looks of such loops, by the numbers of their instructions in the function, and what ends the loops. A loop may begin with a look before it.
 pub(super) fn of<'a>(text: &Text<'a>) -> BTreeMap<usize, Until<Operand<'a>>> {
-    let is_load = |&at: &usize| text.body[at].1.opcode == "ld" && text.body[at].1.guard.is_none();
-    let loads: Vec<usize> = (0..text.body.len()).filter(is_load).collect();
-    let (in_loops, before): (Vec<usize>, Vec<usize>) = loads.iter().partition(|&&at| text.is_in_loop(at));
-    let begins = |&at: &usize| in_loops.iter().any(|&load| load > at && is_alike(text, at, load));
+    let looks: Vec<usize> = (0..text.body.len()).filter(|&at| is_look(text.body[at].1)).collect();
+    let (in_loops, before): (Vec<usize>, Vec<usize>) = looks.iter().partition(|&&at| text.is_in_loop(at));
+    let begins = |&at: &usize| in_loops.iter().any(|&look| look > at && is_alike(text, at, look));
     let before: Vec<usize> = before.into_iter().filter(begins).collect();
     in_loops.into_iter().chain(before).filter_map(|at| Some((at, poll(text, at)?))).collect()
 }
 
-/// Whether two loads read the same.
+/// Whether an instruction looks at a word, and changes it only if it finds what it looks for.
+fn is_look(instruction: &Instruction<'_>) -> bool {
+    let is_one = instruction.opcode == "ld" || instruction.opcode == "atom" && instruction.modifiers.contains(&"cas");
+    is_one && instruction.guard.is_none()
+}
+
+/// Whether two looks are at the same, for the same.
 fn is_alike(text: &Text<'_>, one: usize, other: usize) -> bool {
     let [(scope, one), (other_scope, other)] = [one, other].map(|at| text.body[at]);
+    let is_same = |(one, other): (&Operand<'_>, &Operand<'_>)| match (one, other) {
+        (Operand::Name { name, offset: 0 }, Operand::Name { name: other, offset: 0 }) => {
+            text.name(scope, name) == text.name(other_scope, other)
+        }
+        (one, other) => one == other,
+    };
     match (&one.operands[..], &other.operands[..]) {
         (
-            [_, Operand::Address { base: Some(base), offset }],
-            [_, Operand::Address { base: Some(other_base), offset: other_offset }],
+            [_, Operand::Address { base: Some(base), offset }, swapped @ ..],
+            [_, Operand::Address { base: Some(other_base), offset: other_offset }, other_swapped @ ..],
         ) => {
-            (offset, &one.modifiers) == (other_offset, &other.modifiers)
+            (one.opcode, offset, &one.modifiers) == (other.opcode, other_offset, &other.modifiers)
                 && text.name(scope, base) == text.name(other_scope, other_base)
+                && swapped.iter().zip(other_swapped).all(is_same)
         }
         _ => false,
     }
@@ -55,9 +67,32 @@ struct Decides<'a> {
     against: Operand<'a>,
     /// Registers that the loop may not change.
     asked: BTreeSet<Name<'a>>,
+    /// What the look replaces, if it does.
+    replaces: Option<Operand<'a>>,
 }
 
 impl<'a> Decides<'a> {
+    /// Whether a look has replaced nothing with which a loop goes on: who finds what is to be replaced does not go on.
+    fn leaves(&self, result: u64) -> bool {
+        let Until { compare, view, .. } = self.until(result, false);
+        let ends = |is_equal: bool| match compare {
+            Compare::Eq | Compare::Le | Compare::Ge => is_equal,
+            Compare::Ne => !is_equal,
+            Compare::Lt | Compare::Gt => false,
+        };
+        self.replaces.as_ref().is_none_or(|replaced| match (replaced, &self.against) {
+            _ if view.then.number().is_some() => false,
+            (Operand::Bits(found), Operand::Bits(against)) => {
+                let part = view.with(None::<u64>).of(*found);
+                ends(part & self.ty.mask() == against & self.ty.mask())
+            }
+            (Operand::Name { .. }, against) => {
+                replaced == against && view.shift == 0 && view.mask == self.ty.mask() && ends(true)
+            }
+            _ => false,
+        })
+    }
+
     /// What ends a loop that goes on with this result.
     fn until(&self, result: u64, is_used: bool) -> Until<Operand<'a>> {
         let compare = if result == 1 { self.compare.negated() } else { self.compare };
@@ -75,10 +110,8 @@ impl<'a> Decides<'a> {
 
 /// What ends the loop of a load, if the loop does nothing else: looks in vain lead to looks alike, and leave nothing behind; and what ends one of them ends all.
 fn poll<'a>(text: &Text<'a>, first: usize) -> Option<Until<Operand<'a>>> {
-    let is_look = |at: usize, instruction: &Instruction<'a>| {
-        at == first || instruction.opcode == "ld" && instruction.guard.is_none() && is_alike(text, first, at)
-    };
-    let mut walk = Walk::new(&is_look, None);
+    let is_another = |at: usize, instruction: &Instruction<'a>| is_look(instruction) && is_alike(text, first, at);
+    let mut walk = Walk::new(&is_another, None);
     let (mut looks, mut todo) = (BTreeMap::new(), vec![first]);
     while let Some(load) = todo.pop() {
         if let Entry::Vacant(look) = looks.entry(load) {
@@ -122,6 +155,9 @@ fn in_vain<'a, 'l>(
         (!looks.is_empty() && tried.passed.contains(&decides.at)).then_some((result, tried, looks))
     });
     let (Some((result, tried, looks)), None) = (ways.next(), ways.next()) else { return None };
+    if !decides.leaves(result) {
+        return None;
+    }
     *walk = tried;
     todo.extend(looks);
     Some(result)
@@ -133,11 +169,13 @@ type Views<'a> = BTreeMap<Name<'a>, (View<Operand<'a>>, BTreeSet<usize>)>;
 /// The comparison behind a load: the first of something that comes from the word.
 fn decides<'a>(text: &Text<'a>, load: usize) -> Option<Decides<'a>> {
     let (scope, instruction) = text.body[load];
-    let [Operand::Name { name: loaded, offset: 0 }, Operand::Address { base: Some(base), .. }] =
+    let [Operand::Name { name: loaded, offset: 0 }, Operand::Address { base: Some(base), .. }, ref swap @ ..] =
         instruction.operands[..]
     else {
         return None;
     };
+    let constant = |scope, operand: &Operand<'a>| text.constant(scope, operand).map_or(operand.clone(), Operand::Bits);
+    let replaces = swap.first().map(|operand| constant(scope, operand));
     let of_load = instruction.modifiers.last().and_then(|ty| Type::parse(ty))?;
     if of_load.is_signed() && of_load.bytes() < 4 {
         return None; // its register is wider
@@ -145,6 +183,9 @@ fn decides<'a>(text: &Text<'a>, load: usize) -> Option<Decides<'a>> {
     let whole = View { shift: 0, mask: of_load.mask(), then: Then::Nothing };
     let mut views = Views::from([(text.name(scope, loaded), (whole, BTreeSet::new()))]);
     let mut asked = BTreeSet::from([text.name(scope, base)]);
+    for operand in swap {
+        asked.extend(known_in(text, (scope, scope), &constant(scope, operand))?);
+    }
     for at in load + 1..(load + MOST_BETWEEN).min(text.body.len()) {
         let (inner, instruction) = text.body[at];
         if instruction.guard.is_some() || !text.computes(instruction) || text.is_label(at) {
@@ -169,10 +210,12 @@ fn decides<'a>(text: &Text<'a>, load: usize) -> Option<Decides<'a>> {
             let is_whole = view.then.number().is_none() && view.shift == 0 && view.mask == of_load.mask();
             // a signed number that is narrower than its register is another one there
             let is_alike = ty.bytes() == of_load.bytes() || !is_whole || !of_load.is_signed();
-            for operand in [Some(against), view.then.number()].into_iter().flatten() {
+            let against = constant(inner, against);
+            for operand in [Some(&against), view.then.number()].into_iter().flatten() {
                 asked.extend(known_in(text, (scope, inner), operand)?);
             }
-            return is_alike.then(|| Decides { at, chain, view, ty, compare, against: against.clone(), asked });
+            let decides = Decides { at, chain, view, ty, compare, against, asked, replaces };
+            return is_alike.then_some(decides);
         }
         step(text, at, of_load, &mut views);
     }
@@ -364,6 +407,41 @@ mod tests {
         assert_eq!(polls(&counts), nothing, "somebody wants to know how often it has looked");
         let other = text.replacen("%p1, %r1, %r2", "%p1, %r1, %r3", 1);
         assert_eq!(polls(&other), [format!("9: {high}")], "the first look is for something else");
+    }
+
+    #[test]
+    fn a_loop_may_take_what_it_waits_for() {
+        let swaps = |swap: &str, rest: &str| {
+            polls(&format!("L: atom.acquire.sys.global.cas.b32 %r1, [%rd1], {swap}; {rest} @%p1 bra L;"))
+        };
+        assert_eq!(swaps("0, 1", "setp.ne.s32 %p1, %r1, 0;"), ["0: Eq S32 0"]);
+        assert_eq!(swaps("1, 0", "nanosleep.u32 20; setp.eq.s32 %p2, %r1, 1; not.pred %p1, %p2;"), ["0: Eq S32 1"]);
+        assert_eq!(swaps("%r2, %r3", "setp.ne.s32 %p1, %r1, %r2;"), ["0: Eq S32 %r2"]);
+        let moved = "mov.u32 %r2, 1; L: mov.u32 %r3, 0; atom.cas.b32 %r1, [%rd1], %r2, %r3; setp.ne.s32 %p1, %r1, 1; @%p1 bra L;";
+        assert_eq!(polls(moved), ["2: Eq S32 1"], "registers with constants");
+        let nothing: [&str; 0] = [];
+        assert_eq!(polls(&moved.replace("bra L;", "bra L; mov.u32 %r2, 2;")), nothing, "one of them changes");
+        assert_eq!(swaps("0, 1", "setp.eq.s32 %p1, %r1, 1;"), ["0: Ne S32 1"], "it also ends with another value");
+        assert_eq!(swaps("3, 1", "setp.lt.u32 %p1, %r1, 3;"), ["0: Ge U32 3"]);
+        assert_eq!(swaps("0, 1", "setp.eq.s32 %p1, %r1, 0;"), nothing, "it goes on where it has taken it");
+        assert_eq!(swaps("0, 1", "setp.ne.s32 %p1, %r1, 2;"), nothing, "it takes something else, and goes on");
+        assert_eq!(
+            swaps("%r2, 1", "setp.ne.s32 %p1, %r1, %r3;"),
+            nothing,
+            "nobody knows whether it takes what it looks for"
+        );
+        assert_eq!(
+            swaps("%r2, %r1", "setp.ne.s32 %p1, %r1, %r2;"),
+            nothing,
+            "each round leaves what the last has found"
+        );
+        let exchanges = "L: atom.exch.b32 %r1, [%rd1], 1; setp.ne.s32 %p1, %r1, 0; @%p1 bra L;";
+        assert_eq!(polls(exchanges), nothing, "it writes in any case");
+        let peeled = "atom.cas.b32 %r1, [%rd1], 0, 1; setp.eq.s32 %p1, %r1, 0; @%p1 bra D; \
+                      L: nanosleep.u32 20; atom.cas.b32 %r2, [%rd1], 0, 1; setp.ne.s32 %p2, %r2, 0; @%p2 bra L; D:";
+        assert_eq!(polls(peeled), ["0: Eq S32 0", "4: Eq S32 0"]);
+        let other = peeled.replacen("0, 1", "0, 2", 1);
+        assert_eq!(polls(&other), ["4: Eq S32 0"], "the first look leaves something else");
     }
 
     #[test]

@@ -36,6 +36,8 @@ pub(super) struct Text<'a> {
     marked: BTreeSet<usize>,
     /// From where to where branches lead back.
     loops: Vec<(usize, usize)>,
+    /// Registers that have the same value always.
+    constants: BTreeMap<Name<'a>, u64>,
     /// Registers that count up.
     pub(super) counters: BTreeSet<Name<'a>>,
     pub(super) body: Vec<(Scope, &'a Instruction<'a>)>,
@@ -81,10 +83,38 @@ impl<'a> Text<'a> {
         };
         let counters = text.body.iter().filter(counts);
         text.counters = counters.filter_map(|(scope, add)| Some(text.name(*scope, target(add)?))).collect();
+        text.constants = text.find_constants();
         text.marked = text.labels.values().copied().collect();
         let branches = (0..text.body.len()).filter(|&at| text.body[at].1.opcode == "bra");
         text.loops = branches.filter_map(|at| Some((text.branches_to(at).filter(|&to| to <= at)?, at))).collect();
         text
+    }
+
+    /// Registers into which one instruction moves a number, and nothing else writes.
+    fn find_constants(&self) -> BTreeMap<Name<'a>, u64> {
+        let mut written: BTreeMap<Name<'a>, Option<u64>> = BTreeMap::new();
+        for &(scope, instruction) in &self.body {
+            let number = match (&instruction.operands[..], instruction.guard) {
+                (&[_, Operand::Bits(bits)], None) if instruction.opcode == "mov" => Some(bits),
+                _ => None,
+            };
+            let mut targets = Times::new();
+            instruction.operands.first().into_iter().for_each(|first| unused::count_names(first, &mut targets));
+            for name in targets.keys() {
+                let value = written.entry(self.name(scope, name)).or_insert(number);
+                *value = value.filter(|value| number == Some(*value));
+            }
+        }
+        written.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+    }
+
+    /// A number, or a register with the same value always: that value.
+    pub(super) fn constant(&self, scope: Scope, operand: &Operand<'a>) -> Option<u64> {
+        match operand {
+            Operand::Bits(bits) => Some(*bits),
+            Operand::Name { name, offset: 0 } => self.constants.get(&self.name(scope, name)).copied(),
+            _ => None,
+        }
     }
 
     /// Whether a branch leads back over an instruction.

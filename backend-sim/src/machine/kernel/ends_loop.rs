@@ -1,15 +1,15 @@
-//! Loops of kernels that do nothing but load a word of their own PE: waits, as if by a call. Plain loads too, where their races are no findings: elsewhere
-//! such a loop is a race, or has no end.
+//! Loops of kernels that do nothing but load a word of their own PE, or compare and swap one of any PE: waits, as if by a call. Plain loads too, where their
+//! races are no findings: elsewhere such a loop is a race, or has no end.
 //!
 //! A look in vain leaves nothing behind, so it is no step, and a loop that is ended by one update has one class. The race detector is
-//! told of the load that ends it, and of a strong load also when the loop begins.
+//! told of the access that ends it, and of a strong one also when the loop begins.
 
 use onesided::backend::{Against, Span, Wait};
-use onesided::{At, Cmp, DType};
-use onesided_ptx::{Access, AccessKind, Compare, Type, Until};
+use onesided::{Cmp, DType};
+use onesided_ptx::{Access, AccessKind, AtomicOp, Compare, Type, Until};
 
 use super::super::access::{Awaited, Test};
-use super::super::agent::{Condition, State};
+use super::super::agent::{Agent, Condition, State};
 use super::super::ids::{AgentId, BlockId, PeId};
 use super::super::tells::Tells;
 use super::super::{Machine, Object};
@@ -24,47 +24,49 @@ pub(in crate::machine) struct Ending {
 }
 
 impl Machine {
-    /// A thread comes to a load. If it is in a loop that does nothing else, it waits for what ends the loop. Returns whether it does.
-    pub(super) fn waits_in_loop(
-        &mut self,
-        thread: AgentId,
-        id: BlockId,
-        access: &Access,
-        asked: (&'static str, At),
-    ) -> bool {
-        let is_strong = access.order.is_strong();
-        if access.kind != AccessKind::Load || !is_strong && !self.may_race(thread) {
-            return false;
+    /// A thread comes to an access. If it is in a loop that does nothing else: what ends the loop.
+    pub(super) fn ends_loop(&mut self, thread: AgentId, id: BlockId, access: &Access) -> Option<Condition> {
+        let (me, takes) = (self.agents[thread].pe, access.kind == AccessKind::Atomic(AtomicOp::CompareSwap));
+        if access.is_shared() || !takes && access.kind != AccessKind::Load {
+            return None;
         }
-        if access.is_shared() {
-            return is_strong && self.awaits_phase(thread, id, access);
+        if !access.order.is_strong() && !self.may_race(thread) {
+            return None;
         }
         let block = self.kernels.blocks[id].block.as_ref().expect("its turn is over");
-        let Some(until) = block.ends_loop(access) else { return false };
-        let me = self.agents[thread].pe;
-        let Ok((pe, word)) = self.at_address(me, access.address, access.bytes.into()) else { return false };
-        let (Some(compared), Some(dtype)) = (dtype_of(until.ty), unsigned(access.bytes)) else { return false };
-        if pe != me {
-            return false;
+        let Until { compare, against, view, is_used, ty, .. } = block.ends_loop(access)?;
+        let (pe, word) = self.at_address(me, access.address, access.bytes.into()).ok()?;
+        // of another PE's memory, one sees also what one has stored there, and on another path perhaps less
+        if pe != me && (!takes || self.paths.matter()) {
+            return None;
         }
         if !self.kernels.blocks[id].watches.is_over(access.thread as usize, &Object::memory(pe, word)) {
-            return false; // a change of what the thread has polled, in a loop around this one, has woken it
+            return None; // a change of what the thread has polled, in a loop around this one, has woken it
         }
-        let Until { compare, against, view, is_used, .. } = until;
+        let (dtype, compared) = (unsigned(access.bytes)?, dtype_of(ty)?);
         let wait = Wait { vars: word, dtype, cmp: cmp_of(compare), against: Against::One(against), signal: false };
-        let condition = Condition::of_loop(wait, (view, compared), is_used && self.config.values_matter);
-        if is_strong && self.races.is_on() {
+        let mut condition = Condition::of_loop(pe, wait, (view, compared), is_used && self.config.values_matter);
+        condition.takes = takes;
+        Some(condition)
+    }
+
+    /// A thread begins to wait for what ends its loop.
+    pub(super) fn waits_in_loop(&mut self, thread: AgentId, id: BlockId, access: &Access, condition: Condition) {
+        let Agent { call, at, .. } = self.agents[thread];
+        if access.order.is_strong()
+            && self.races.is_on()
+            && let Some(at) = at
+        {
             let agent = self.thread_acts(id, access.thread as usize);
-            self.races.touch_strongly(agent, (pe, word), (How::AtomicRead, access.scope), None, asked);
+            let read = (How::AtomicRead, access.scope);
+            self.races.touch_strongly(agent, (condition.pe, condition.variable()), read, None, (call, at));
         }
         self.assume_of_wait(thread, &condition);
         self.wait_for(thread, condition);
-        true
     }
 
     /// A loop ends with the step that was chosen.
-    pub(in crate::machine) fn loop_ends(&mut self, thread: AgentId, test: Test) {
-        let is_steady = self.is_steady(test.pe, test.variable);
+    pub(in crate::machine) fn loop_ends(&mut self, thread: AgentId, test: Test, is_steady: bool) {
         if is_steady {
             self.comes_after_what_told(thread, &test);
         }

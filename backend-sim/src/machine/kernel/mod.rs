@@ -50,10 +50,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use onesided::backend::{AllocId, Span};
-use onesided_ptx::{Block, Idle};
+use onesided_ptx::{Access, Block, Idle};
 
 use super::access::BlockName;
-use super::agent::{Agent, AgentKind, InKernel, State};
+use super::agent::{Agent, AgentKind, Condition, InKernel, State};
 use super::ids::{AgentId, BlockId, Id as _, PeId, Table};
 use super::past::Past;
 use super::{Machine, Object, Progress};
@@ -131,6 +131,8 @@ struct Running {
     pasts: BTreeMap<usize, Past>,
     /// In a search: what those had done who arrived at a barrier.
     arrived: BTreeMap<usize, Past>,
+    /// Accesses to which threads have come that do nothing else in a loop, and what ends that.
+    loops: BTreeMap<AgentId, (Access, Condition)>,
     /// Threads that wait for phases of mbarriers.
     awaiting: Vec<AgentId>,
     /// Nobody of it can go on.
@@ -232,6 +234,7 @@ impl Machine {
             heard,
             pasts: BTreeMap::new(),
             arrived: BTreeMap::new(),
+            loops: BTreeMap::new(),
             awaiting: Vec::new(),
             is_idle: false,
             watches: Watches::default(),

@@ -68,8 +68,11 @@ impl Machine {
                 Stop::Access(access) => {
                     let asked = (name_of(&access), code.at(access.place));
                     let thread = self.thread_comes_to(id, access.thread as usize, asked);
-                    if self.waits_in_loop(thread, id, &access, asked) {
+                    if self.awaits_phase(thread, id, &access) {
                         continue;
+                    }
+                    if let Some(ends) = self.ends_loop(thread, id, &access) {
+                        self.kernels.blocks[id].loops.insert(thread, (access, ends));
                     }
                     if self.mode.needs.aiming {
                         self.aim_thread(thread, id, &access);
@@ -122,6 +125,10 @@ impl Machine {
 
     /// The thread's access or fence is its next step.
     pub(in crate::machine) fn thread_stops(&mut self, thread: AgentId) {
+        let id = self.block_of(thread);
+        if let Some((access, ends)) = self.kernels.blocks[id].loops.remove(&thread) {
+            return self.waits_in_loop(thread, id, &access, ends);
+        }
         self.agents[thread].set(State::Pending(Pending::Access));
         self.make_ready(thread);
     }

@@ -1,0 +1,67 @@
+// Loops that compare and swap a word until they have found what they look for.
+#include <nvshmem.h>
+
+__device__ int lock;
+
+// Each block adds to a number of PE 0 under a spin lock that all PEs share: acquire and release of the system.
+extern "C" __global__ void under_a_lock(int *locks, int *sum, int *) {
+    if (threadIdx.x == 0) {
+        int *shared = (int *)nvshmem_ptr(locks, 0), found;
+        do {
+            asm volatile("atom.acquire.sys.global.cas.b32 %0, [%1], 0, 1;" : "=r"(found) : "l"(shared) : "memory");
+        } while (found != 0);
+        int *number = (int *)nvshmem_ptr(sum, 0);
+        *number = *number + 1;
+        asm volatile("st.release.sys.global.b32 [%0], 0;" ::"l"(shared) : "memory");
+    }
+}
+
+// The same, but who unlocks tells nothing.
+extern "C" __global__ void under_a_relaxed_lock(int *locks, int *sum, int *) {
+    if (threadIdx.x == 0) {
+        int *shared = (int *)nvshmem_ptr(locks, 0), found;
+        do {
+            asm volatile("atom.acquire.sys.global.cas.b32 %0, [%1], 0, 1;" : "=r"(found) : "l"(shared) : "memory");
+        } while (found != 0);
+        int *number = (int *)nvshmem_ptr(sum, 0);
+        *number = *number + 1;
+        asm volatile("st.relaxed.sys.global.b32 [%0], 0;" ::"l"(shared) : "memory");
+    }
+}
+
+// Each block of a PE in turn, by CUDA's own names.
+extern "C" __global__ void blocks_under_a_lock(int *, int *sum, int *) {
+    if (threadIdx.x == 0) {
+        while (atomicCAS(&lock, 0, 1) != 0) {}
+        __threadfence();
+        *sum = *sum + 1;
+        __threadfence();
+        atomicExch(&lock, 0);
+    }
+}
+
+// As Triton-distributed's barriers of ranks do: each sets a flag at each, which must be down, and takes its own down again.
+__device__ void meet(int *flags) {
+    const int me = nvshmem_my_pe(), n = nvshmem_n_pes();
+    __syncthreads();
+    if (threadIdx.x < n) {
+        int *theirs = (int *)nvshmem_ptr(flags, threadIdx.x) + me, *mine = flags + threadIdx.x, found;
+        do {
+            asm volatile("atom.release.sys.global.cas.b32 %0, [%1], 0, 1;" : "=r"(found) : "l"(theirs) : "memory");
+        } while (found != 0);
+        do {
+            asm volatile("atom.acquire.sys.global.cas.b32 %0, [%1], 1, 0;" : "=r"(found) : "l"(mine) : "memory");
+        } while (found != 1);
+    }
+    __syncthreads();
+}
+
+extern "C" __global__ void meets(int *flags, int *data, int *seen) {
+    const int other = nvshmem_n_pes() - 1 - nvshmem_my_pe();
+    for (int round = 1; round <= 2; round++) {
+        if (threadIdx.x == 0) *(int *)nvshmem_ptr(data, other) = round;
+        meet(flags);
+        if (threadIdx.x == 0) seen[round - 1] = *data;
+        meet(flags);
+    }
+}

@@ -1,0 +1,97 @@
+//! Kernels that compare and swap a word until they have found what they look for: each is a wait, and only the order in which they find it matters.
+
+use onesided::{Grid, Pe, Result, Source, args};
+use onesided_sim::{Config, Explore, Explored, Sim, Simulation, VerdictKind};
+
+const LOCKS: &str = include_str!("../ptx/kernels/locks.ptx");
+
+/// Blocks of a kernel on all PEs. What PE 0's words are then has to be `sum`.
+fn runs<'a>(name: &'a str, blocks: u32, sum: i32) -> impl Fn(&Pe<Sim>) -> Result<()> + 'a {
+    move |pe| {
+        let words = [pe.alloc_zeroed::<i32>(4)?, pe.alloc_zeroed::<i32>(1)?, pe.alloc_zeroed::<i32>(2)?];
+        let (module, stream) = (pe.module(&Source::ptx("locks.ptx", LOCKS))?, pe.stream()?);
+        let [flags, data, seen] = &words;
+        // SAFETY: the kernels take three pointers to numbers.
+        unsafe {
+            pe.on(&stream).launch(
+                &module.kernel(name)?,
+                &Grid::new(blocks, 32).collective(),
+                args![flags, data, seen],
+            )?
+        };
+        pe.on(&stream).barrier_all()?;
+        pe.synchronize(&stream)?;
+        if pe.my_pe() == 0 {
+            onesided::expect_eq(pe.read_one(data)?, sum, "the sum")?;
+        }
+        words.into_iter().try_for_each(|words| pe.free(words))
+    }
+}
+
+fn proved(pes: usize, program: impl Fn(&Pe<Sim>) -> Result<()>) -> Explored {
+    let explored = Simulation::new(Config::pes(pes)).unwrap().explore(Explore::All { limit: 10_000 }, program, |run| {
+        assert!(run.is_ok(), "{}", run.verdict);
+        std::ops::ControlFlow::<()>::Continue(())
+    });
+    let explored = explored.unwrap();
+    assert!(explored.complete && !explored.polls, "{explored:?}");
+    explored
+}
+
+#[test]
+fn a_lock_has_a_class_for_each_order_of_those_who_take_it() {
+    for (pes, blocks, orders) in [(2, 1, 2), (3, 1, 6), (4, 1, 24), (2, 2, 24)] {
+        let sum = (pes * blocks) as i32;
+        assert_eq!(proved(pes, runs("under_a_lock", blocks as u32, sum)).schedules, orders, "{blocks} of {pes}");
+    }
+    for (blocks, orders) in [(1, 1), (2, 2), (4, 24)] {
+        assert_eq!(proved(1, runs("blocks_under_a_lock", blocks, blocks as i32)).schedules, orders, "{blocks}");
+    }
+}
+
+#[test]
+fn flags_that_are_put_up_and_taken_down_by_turns_have_one() {
+    for pes in [2, 3, 4] {
+        assert_eq!(proved(pes, runs("meets", 1, 2)).schedules, 1, "{pes}");
+    }
+}
+
+/// What a lock is to order is not ordered where its release tells nothing.
+#[test]
+fn a_lock_that_tells_nothing_is_a_race() {
+    let mut simulation = Simulation::new(Config::pes(2)).unwrap();
+    let mut races = Vec::new();
+    let explored = simulation.explore(Explore::All { limit: 100 }, runs("under_a_relaxed_lock", 1, 2), |run| {
+        races.extend(run.verdict.races.iter().map(|race| race.to_string()));
+        std::ops::ControlFlow::<()>::Continue(())
+    });
+    assert!(explored.unwrap().findings > 0);
+    assert!(races.iter().any(|race| race.contains("locks.cu:28")), "{races:?}");
+}
+
+/// Who waits for a lock that nobody gives back is said to wait for it.
+#[test]
+fn a_lock_that_is_not_given_back_is_a_deadlock() {
+    let mut waits = Vec::new();
+    let mut simulation = Simulation::new(Config::pes(2)).unwrap();
+    let program = |pe: &Pe<Sim>| {
+        let words = pe.alloc_zeroed::<i32>(4)?;
+        pe.write(&words, &[1; 4])?;
+        pe.host().barrier_all()?;
+        let (module, stream) = (pe.module(&Source::ptx("locks.ptx", LOCKS))?, pe.stream()?);
+        let kernel = module.kernel("under_a_lock")?;
+        // SAFETY: the kernel takes three pointers to numbers.
+        unsafe { pe.on(&stream).launch(&kernel, &Grid::new(1, 32).collective(), args![&words, &words, &words])? };
+        pe.synchronize(&stream)?;
+        pe.free(words)
+    };
+    simulation
+        .explore(Explore::All { limit: 10 }, program, |run| {
+            assert!(matches!(run.verdict.kind, VerdictKind::Deadlock), "{}", run.verdict);
+            let text = run.verdict.to_string();
+            waits.extend(text.lines().filter(|line| line.contains("found 1")).map(|line| line.trim().to_string()));
+            std::ops::ControlFlow::<()>::Continue(())
+        })
+        .unwrap();
+    insta::assert_snapshot!(waits.join("\n"));
+}
