@@ -367,3 +367,48 @@ fn a_vote_waits_for_no_thread_that_has_ended() {
         assert_eq!(check(&program), Ok(true), "{program:?}");
     }
 }
+
+/// Who has arrived at a barrier and has ended is not waited for again: what it did in between can come behind what others do behind the barrier.
+#[test]
+fn a_barrier_does_not_wait_for_the_end_of_who_has_arrived() {
+    let named = ("barrier.arrive 1, 64;", "barrier.sync 1, 64;");
+    let cluster = ("barrier.cluster.arrive;", "barrier.cluster.arrive;\nbarrier.cluster.wait;");
+    for (arrives, waits) in [named, cluster] {
+        let text = format!(
+            ".version 8.0\n.target sm_90\n.address_size 64
+.visible .entry k(.param .u64 k_param_0)
+{{
+.shared .align 8 .b64 shared;
+.reg .b64 %rd<3>; .reg .b32 %r<2>; .reg .pred %p<3>;
+ld.param.u64 %rd1, [k_param_0];
+mov.u32 %r1, %tid.x;
+setp.ge.u32 %p1, %r1, 32;
+@%p1 bra $SECOND;
+{arrives}
+setp.ne.u32 %p2, %r1, 0;
+@%p2 bra $END;
+ld.volatile.global.u64 %rd2, [%rd1];
+st.global.u64 [%rd1+8], %rd2;
+bra.uni $END;
+$SECOND:
+setp.ne.u32 %p2, %r1, 32;
+@!%p2 st.volatile.shared.u64 [shared], 1;
+{waits}
+@!%p2 st.volatile.global.u64 [%rd1], 1;
+$END: ret;
+}}
+"
+        );
+        for races in [Races::Find, Races::Note] {
+            let source = Source::ptx("arrives.ptx", text.clone());
+            let seen = seen((&source, 64), Explore::All { limit: LIMIT }, races).unwrap();
+            assert!(seen.complete && !seen.races, "{waits}");
+            assert_eq!(
+                seen.outcomes.len(),
+                4,
+                "{waits}: on each PE it is read before or behind the store: {:?}",
+                seen.outcomes
+            );
+        }
+    }
+}

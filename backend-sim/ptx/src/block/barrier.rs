@@ -120,13 +120,14 @@ impl Block {
         counted
     }
 
-    /// The threads that have ended, of the warps that have come: their end was waited for, which tells nothing of what they have done.
+    /// The threads that have ended and did not arrive, of the warps that have come: their end was waited for, which tells nothing of what they have done.
     fn ended_beside(&self, barrier: &Named) -> Vec<usize> {
         if self.live == self.threads.len() {
             return Vec::new();
         }
         let has_come = |warp: usize| barrier.waiting.iter().chain(&barrier.passed).any(|index| index / 32 == warp);
-        (0..self.threads.len()).filter(|&index| !self.threads[index].is_live() && has_come(index / 32)).collect()
+        let is_missing = |index: &usize| !self.threads[*index].is_live() && !barrier.passed.contains(index);
+        (0..self.threads.len()).filter(|index| is_missing(index) && has_come(index / 32)).collect()
     }
 
     /// Lets everybody go if all have come.

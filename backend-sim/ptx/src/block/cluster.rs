@@ -66,6 +66,9 @@ impl Block {
         if arrived.is_empty() || arrived.iter().filter(is_live).count() < self.live {
             return Ok(());
         }
+        // it has waited for the end of those that have not arrived, which tells nothing of what they have done
+        let is_missing = |index: &usize| !self.threads[*index].is_live() && !arrived.contains(index);
+        let missing: Vec<usize> = (0..self.threads.len()).filter(is_missing).collect();
         let mut waiting = std::mem::take(&mut self.cluster.arrived);
         let mut at = Place::default();
         waiting.retain(|&index| match self.threads[index].state {
@@ -81,10 +84,8 @@ impl Block {
             }
         });
         let barrier = NUMBER + self.cluster.times % 2;
-        // it has waited for the end of those that did not arrive, which tells nothing of what they have done
-        let ended: Vec<usize> = (0..self.threads.len()).filter(|&index| !self.threads[index].is_live()).collect();
-        if !ended.is_empty() {
-            self.order.arrive(&ended, barrier, false, false);
+        if !missing.is_empty() {
+            self.order.arrive(&missing, barrier, false, false);
         }
         self.order.pass(&waiting, barrier);
         self.cluster.times += 1;
