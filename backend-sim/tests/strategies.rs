@@ -179,6 +179,36 @@ fn a_loop_that_polls_ends_under_every_strategy() {
     }
 }
 
+/// Who polls by calls of which each goes to another PE and back acts by turns with its own transfers, and with others that poll.
+#[test]
+fn a_spin_lock_is_taken_under_every_strategy() {
+    let lock = |pe: &Pe<Sim>| {
+        let words = pe.alloc_zeroed::<u64>(2)?;
+        for _ in 0..2 {
+            while pe.host().atomic_compare_swap(words.at(0), 0, 1, 0)? != 0 {}
+            let found = pe.host().atomic_fetch(words.at(1), 0)?;
+            pe.host().atomic_set(words.at(1), found + 1, 0)?;
+            pe.host().quiet()?;
+            pe.host().atomic_set(words.at(0), 0, 0)?;
+            pe.host().quiet()?;
+        }
+        pe.host().barrier_all()?;
+        let sum = pe.host().atomic_fetch(words.at(1), 0)?;
+        pe.free(words)?;
+        Ok(sum)
+    };
+    for (pes, strategy) in [2, 3, 4].into_iter().flat_map(|pes| STRATEGIES.map(|strategy| (pes, strategy))) {
+        let mut simulation = Simulation::new(Config { max_steps: Some(20_000), ..Config::pes(pes) }).unwrap();
+        let how = Explore::Random { schedules: 300, seed: 0, strategy };
+        let explored = simulation.explore(how, lock, |run| {
+            assert!(run.is_ok(), "{strategy}, {pes} PEs: {}", run.verdict);
+            assert!(run.results.iter().all(|sum| *sum == Some(2 * pes as u64)));
+            ControlFlow::Continue(())
+        });
+        assert!(explored.unwrap().steps < 300 * 5_000, "{strategy}, {pes} PEs");
+    }
+}
+
 /// Random schedules are never of more classes than there are, and of all of them if there are few.
 #[test]
 fn classes_are_those_of_the_exhaustive_search() {

@@ -23,14 +23,12 @@ pub(crate) struct Pct {
     /// Priorities that were changed. All others are a hash of the seed and the name, and higher.
     changed: BTreeMap<u64, i64>,
     taken: u64,
-    /// Who acted last, and how many steps in a row.
-    last: (u64, u32),
-    /// How often somebody was made the lowest for acting too long.
+    /// How often the highest was made the lowest because it may be polling.
     yields: i64,
 }
 
-/// Who has acted so often in a row, while others could, is made the lowest: it may be polling for what another brings.
-const PATIENCE: u32 = 256;
+/// After so many steps, the highest is made the lowest: it may be polling for what another brings.
+const PATIENCE: u64 = 256;
 
 impl Pct {
     /// The schedule of this seed, for bugs of this depth in runs of about so many steps.
@@ -40,7 +38,7 @@ impl Pct {
         let draws = if steps == 0 { 0 } else { depth.saturating_sub(1) };
         let changes = (0..draws).map(|_| generator.below(steps) as u64).collect();
         let seed = mixed(seed);
-        Pct { seed, generator, changes, changed: BTreeMap::new(), taken: 0, last: (0, 0), yields: 0 }
+        Pct { seed, generator, changes, changed: BTreeMap::new(), taken: 0, yields: 0 }
     }
 
     fn priority(&self, who: u64) -> i64 {
@@ -63,13 +61,10 @@ impl Chooser for Pct {
             who = self.highest(machine, n);
         }
         self.taken += 1;
-        let is_last = self.last.0 == who;
-        self.last = (who, if is_last { self.last.1 + 1 } else { 1 });
-        if self.last.1 > PATIENCE {
+        if self.taken.is_multiple_of(PATIENCE) {
             self.yields += 1;
             self.changed.insert(who, -self.yields);
             who = self.highest(machine, n);
-            self.last = (who, 1);
         }
         let theirs = |index: &usize| machine.choice_owner(*index) == who;
         match (0..n).filter(theirs).count() {

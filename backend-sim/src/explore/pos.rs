@@ -17,18 +17,18 @@ pub(crate) struct Pos {
     /// How often a step that has a name was drawn again. A priority is a hash of the seed, the name and this number.
     again: BTreeMap<u64, u64>,
     aims: Vec<Aim>,
-    /// Who acted last, and how many steps in a row.
-    last: (u64, u32),
+    /// Steps so far.
+    taken: u64,
 }
 
-/// Who has acted so often in a row, while others could, lets another go first: it may be polling for what that brings. The priority of
-/// the other's step can be so low that the poller would not draw a lower one for thousands of polls.
-const PATIENCE: u32 = 256;
+/// After so many steps, all that are pending get new priorities. One can have so low a priority that those who poll for what it brings would not draw
+/// a lower one for thousands of polls.
+const PATIENCE: u64 = 256;
 
 impl Pos {
     /// The schedule of this seed.
     pub(crate) fn new(seed: u64) -> Pos {
-        Pos { seed: mixed(seed), again: BTreeMap::new(), aims: Vec::new(), last: (0, 0) }
+        Pos { seed: mixed(seed), again: BTreeMap::new(), aims: Vec::new(), taken: 0 }
     }
 
     fn priority(&self, key: u64) -> u64 {
@@ -45,17 +45,13 @@ impl Chooser for Pos {
     const NEEDS: Needs = Needs { aiming: true, ..Needs::CHOICES };
 
     fn pick(&mut self, machine: &Machine, n: usize) -> usize {
-        let highest = |but: Option<u64>| {
-            let others = (0..n).filter(|&index| Some(machine.choice_key(index)) != but);
-            others.max_by_key(|&index| self.priority(machine.choice_key(index)))
-        };
-        let mut index = highest(None).expect("there is a choice");
-        let (last, times) = self.last;
-        if machine.choice_key(index) == last && times >= PATIENCE {
-            index = highest(Some(last)).unwrap_or(index);
+        self.taken += 1;
+        if self.taken.is_multiple_of(PATIENCE) {
+            (0..n).for_each(|index| self.draw_again(machine.choice_key(index)));
         }
+        let priorities = (0..n).map(|index| (self.priority(machine.choice_key(index)), index));
+        let (_, index) = priorities.max().expect("there is a choice");
         let key = machine.choice_key(index);
-        self.last = (key, if key == last { times + 1 } else { 1 });
         let mut aims = std::mem::take(&mut self.aims);
         aims.clear();
         machine.aims(index, &mut aims);
