@@ -119,9 +119,12 @@ impl Model<'_> {
         if self.promises.in_order { all } else { 0 }
     }
 
-    /// Whether an access races with one that was made.
-    pub(super) fn races(&self, state: &State, (thread, step): (usize, usize), past: Past) -> bool {
-        self.accesses[thread][step].iter().any(|access| self.races_with_any(state, (thread, step), access, past))
+    /// Whether a step races with one that was made. `own`: what its thread comes after; `past`: what comes before it arrives. A source is read before that.
+    pub(super) fn races(&self, state: &State, (thread, step): (usize, usize), (own, past): (Past, Past)) -> bool {
+        self.accesses[thread][step].iter().any(|access| {
+            let past = if access.second { own } else { past };
+            self.races_with_any(state, (thread, step), access, past)
+        })
     }
 
     fn races_with_any(&self, state: &State, (thread, step): (usize, usize), access: &Access, past: Past) -> bool {

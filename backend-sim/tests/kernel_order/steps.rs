@@ -44,7 +44,7 @@ impl Model<'_> {
             Step::P { to, .. } | Step::Put { to, .. } | Step::Signal { to } => Some(to),
             _ => None,
         };
-        if self.races(before, (thread, done), past) {
+        if self.races(before, (thread, done), (own, past)) {
             return Some(Err(Race));
         }
         let mut state = before.clone();
