@@ -110,7 +110,7 @@ pub enum Reduce {
     Nothing,
     /// Those of additions to one word that return nothing, and of `and`, `or` and `xor`.
     Counters,
-    /// In a proof, also those of a wait and later updates of its word, if none of them makes its condition false again.
+    /// In a proof, also those of a wait and later updates of its word, if none of them makes its condition false before the wait has ended.
     #[default]
     Everything,
 }

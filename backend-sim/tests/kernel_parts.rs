@@ -31,6 +31,7 @@ fn a_poll_of_a_part_or_with_a_limit_is_a_wait() {
         ("of_the_highest_bit", 1),
         ("for_a_time", 5),
         ("so_often", 5),
+        ("of_swapped_bytes", 5),
     ];
     for (name, number) in kernels {
         let mut simulation = Simulation::new(Config::pes(2)).unwrap();

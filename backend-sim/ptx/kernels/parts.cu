@@ -70,3 +70,8 @@ extern "C" __global__ void so_often(int *data, unsigned *flag, int *seen, unsign
         while (acquire(flag) != epoch) assert(looks++ != 10000000);
     });
 }
+
+// Numbers as a network device has them: their bytes the other way round.
+extern "C" __global__ void of_swapped_bytes(int *data, unsigned *flag, int *seen, unsigned number) {
+    tells(data, flag, 0u, __byte_perm(number, 0, 0x0123), seen, [=] { while (__byte_perm(acquire(flag), 0, 0x0123) != number) {} });
+}

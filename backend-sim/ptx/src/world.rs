@@ -42,7 +42,7 @@ pub fn is_shared(address: u64) -> bool {
     address & !(window::SHARED - 1) == window::SHARED
 }
 
-/// What ends a loop that does nothing but load a word: see [`Block::ends_loop`](crate::Block::ends_loop).
+/// What ends a loop that does nothing but load a word, or compare and swap it: see [`Block::ends_loop`](crate::Block::ends_loop).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Until<Against = u64> {
@@ -54,7 +54,7 @@ pub struct Until<Against = u64> {
     pub against: Against,
     /// The part of the word that is compared.
     pub view: View<Against>,
-    /// Whether something else may look at the value that was loaded.
+    /// Whether something else may look at the value that was found.
     pub is_used: bool,
 }
 
@@ -82,6 +82,8 @@ pub enum Then<Number = u64> {
     Minus(Number),
     /// The bits of this are turned over.
     Xor(Number),
+    /// Its bytes are put into another order, from the lowest on: of each, the number stands in four bits of this.
+    Bytes(Number),
 }
 
 impl<Number> Then<Number> {
@@ -89,7 +91,7 @@ impl<Number> Then<Number> {
     pub(crate) fn number(&self) -> Option<&Number> {
         match self {
             Then::Nothing => None,
-            Then::Plus(number) | Then::Minus(number) | Then::Xor(number) => Some(number),
+            Then::Plus(number) | Then::Minus(number) | Then::Xor(number) | Then::Bytes(number) => Some(number),
         }
     }
 
@@ -99,6 +101,7 @@ impl<Number> Then<Number> {
             (Then::Plus(_), Some(number)) => Then::Plus(number),
             (Then::Minus(_), Some(number)) => Then::Minus(number),
             (Then::Xor(_), Some(number)) => Then::Xor(number),
+            (Then::Bytes(_), Some(number)) => Then::Bytes(number),
         }
     }
 }
@@ -127,6 +130,7 @@ impl View {
             Then::Plus(number) => part.wrapping_add(number),
             Then::Minus(number) => part.wrapping_sub(number),
             Then::Xor(number) => part ^ number,
+            Then::Bytes(order) => (0..4).fold(0, |all, at| all | (part >> (8 * (order >> (4 * at) & 3)) & 0xff) << (8 * at)),
         }
     }
 }

@@ -153,6 +153,7 @@ fn part(View { shift, mask, then }: View) -> String {
         Then::Plus(number) => write!(text, " + {number}"),
         Then::Minus(number) => write!(text, " - {number}"),
         Then::Xor(number) => write!(text, " ^ {number:#x}"),
+        Then::Bytes(order) => write!(text, ", its bytes as {order:#06x}"),
     };
     text
 }

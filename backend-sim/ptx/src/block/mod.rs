@@ -283,14 +283,14 @@ impl Block {
         (self.current, self.announced, self.is_idle) = (thread, true, false);
     }
 
-    /// A thread was stopped at a load: if it is in a loop that does nothing else, what ends that. A round of the loop that goes on leaves
-    /// nothing behind, so the thread may as well be let go on only when what it loads ends the loop.
-    pub fn ends_loop(&self, load: &Access) -> Option<Until> {
-        let index = load.thread as usize;
+    /// A thread was stopped at a load or a compare-and-swap: if it is in a loop that does nothing else, what ends that. A round of the loop that goes on leaves
+    /// nothing behind, so the thread may as well be let go on only when what it finds ends the loop.
+    pub fn ends_loop(&self, look: &Access) -> Option<Until> {
+        let index = look.thread as usize;
         let Frame { code, registers, .. } = self.threads[index].frame;
         let code = &self.module.code[usize::from(code)];
         let Until { compare, ty, against, view, is_used } =
-            *code.polls.get(&load.place.0.checked_sub(code.first_place)?)?;
+            *code.polls.get(&look.place.0.checked_sub(code.first_place)?)?;
         let rows = &self.registers[index / 32];
         let value = |register: Reg| rows[registers as usize + usize::from(register)][index % 32] & ty.mask();
         Some(Until {

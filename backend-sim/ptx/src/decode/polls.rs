@@ -174,8 +174,7 @@ fn decides<'a>(text: &Text<'a>, load: usize) -> Option<Decides<'a>> {
     else {
         return None;
     };
-    let constant = |scope, operand: &Operand<'a>| text.constant(scope, operand).map_or(operand.clone(), Operand::Bits);
-    let replaces = swap.first().map(|operand| constant(scope, operand));
+    let replaces = swap.first().map(|operand| text.known(scope, operand));
     let of_load = instruction.modifiers.last().and_then(|ty| Type::parse(ty))?;
     if of_load.is_signed() && of_load.bytes() < 4 {
         return None; // its register is wider
@@ -184,7 +183,7 @@ fn decides<'a>(text: &Text<'a>, load: usize) -> Option<Decides<'a>> {
     let mut views = Views::from([(text.name(scope, loaded), (whole, BTreeSet::new()))]);
     let mut asked = BTreeSet::from([text.name(scope, base)]);
     for operand in swap {
-        asked.extend(known_in(text, (scope, scope), &constant(scope, operand))?);
+        asked.extend(known_in(text, (scope, scope), &text.known(scope, operand))?);
     }
     for at in load + 1..(load + MOST_BETWEEN).min(text.body.len()) {
         let (inner, instruction) = text.body[at];
@@ -210,7 +209,7 @@ fn decides<'a>(text: &Text<'a>, load: usize) -> Option<Decides<'a>> {
             let is_whole = view.then.number().is_none() && view.shift == 0 && view.mask == of_load.mask();
             // a signed number that is narrower than its register is another one there
             let is_alike = ty.bytes() == of_load.bytes() || !is_whole || !of_load.is_signed();
-            let against = constant(inner, against);
+            let against = text.known(inner, against);
             for operand in [Some(&against), view.then.number()].into_iter().flatten() {
                 asked.extend(known_in(text, (scope, inner), operand)?);
             }
@@ -254,7 +253,8 @@ fn step<'a>(text: &Text<'a>, at: usize, loaded: Type, views: &mut Views<'a>) {
     chain.insert(at);
     match &operands[0] {
         Operand::Name { name, offset: 0 } => {
-            let part = part((opcode, modifiers), others, view, ty);
+            let others: Vec<Operand<'a>> = others.iter().map(|operand| text.known(scope, operand)).collect();
+            let part = part((opcode, modifiers), &others, view, ty);
             views.extend(part.map(|view| (text.name(scope, name), (view, chain))));
         }
         Operand::Vector(all) if view.then.number().is_none() => {
@@ -303,6 +303,10 @@ fn part<'a>(
         ("sub", [_]) => then(Then::Minus),
         ("add", [_]) => then(Then::Plus),
         ("xor", _) => then(Then::Xor),
+        // no byte of the other operand, and no sign
+        ("prmt", ["b32"]) if number(1)? & 0xcccc == 0 => {
+            Some(View { then: Then::Bytes(others.get(1)?.clone()), mask: view.mask & u64::from(u32::MAX), ..view })
+        }
         _ => None,
     }
 }
@@ -329,6 +333,7 @@ mod tests {
                 Then::Plus(number) => format!(" of + {}", in_words_of(&number)),
                 Then::Minus(number) => format!(" of - {}", in_words_of(&number)),
                 Then::Xor(number) => format!(" of ^ {}", in_words_of(&number)),
+                Then::Bytes(order) => format!(" in bytes {}", in_words_of(&order)),
             };
             format!("{number}: {:?} {:?} {against}{part}{then}{used}", poll.compare, poll.ty)
         };
@@ -462,6 +467,8 @@ mod tests {
         assert_eq!(around("shr.u32 %r2, %r1, 16; setp.ne.s32 %p1, %r2, %r5;"), ["0: Eq S32 %r5 of >> 16 & 0xffff"]);
         assert_eq!(around("cvt.u32.u8 %r2, %r1; setp.ne.s32 %p1, %r2, 3;"), ["0: Eq S32 3 of >> 0 & 0xff"]);
         assert_eq!(around("bfe.u32 %r2, %r1, 8, 4; setp.ne.s32 %p1, %r2, 3;"), ["0: Eq S32 3 of >> 8 & 0xf"]);
+        let swapped = "mov.u32 %r5, 291; prmt.b32 %r2, %r1, %r1, %r5; setp.ne.s32 %p1, %r2, 4;";
+        assert_eq!(around(swapped), ["0: Eq S32 4 in bytes 291"]);
         let packed = |rest: &str| polls(&format!("L: ld.acquire.sys.global.u64 %rd2, [%rd1]; {rest} @%p1 bra L;"));
         assert_eq!(packed("mov.b64 {%r1, %r2}, %rd2; setp.ne.s32 %p1, %r2, 1;"), ["0: Eq S32 1 of >> 32 & 0xffffffff"]);
         assert_eq!(
@@ -475,6 +482,8 @@ mod tests {
         let nothing: [&str; 0] = [];
         assert_eq!(around("not.b32 %r2, %r1; setp.ne.s32 %p1, %r2, 0;"), nothing, "another number");
         assert_eq!(around("add.s32 %r2, %r1, %r1; setp.ne.s32 %p1, %r2, 0;"), nothing, "twice the number");
+        assert_eq!(around("prmt.b32 %r2, %r1, %r3, 0x0145; setp.ne.s32 %p1, %r2, 0;"), nothing, "bytes of something else");
+        assert_eq!(around("prmt.b32 %r2, %r1, %r1, %r3; setp.ne.s32 %p1, %r2, 0;"), nothing, "nobody knows which bytes");
         assert_eq!(around("sub.s32 %r2, %r5, %r1; setp.gt.s32 %p1, %r2, 0;"), nothing, "the other way round");
         assert_eq!(around("and.b32 %r2, %r1, %r5; setp.eq.b32 %p1, %r2, 0;"), nothing, "of bits that are not known");
     }

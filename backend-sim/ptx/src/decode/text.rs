@@ -108,13 +108,13 @@ impl<'a> Text<'a> {
         written.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
     }
 
-    /// A number, or a register with the same value always: that value.
-    pub(super) fn constant(&self, scope: Scope, operand: &Operand<'a>) -> Option<u64> {
-        match operand {
-            Operand::Bits(bits) => Some(*bits),
-            Operand::Name { name, offset: 0 } => self.constants.get(&self.name(scope, name)).copied(),
+    /// An operand, or in place of a register with the same value always, that value.
+    pub(super) fn known(&self, scope: Scope, operand: &Operand<'a>) -> Operand<'a> {
+        let constant = match operand {
+            Operand::Name { name, offset: 0 } => self.constants.get(&self.name(scope, name)),
             _ => None,
-        }
+        };
+        constant.map_or_else(|| operand.clone(), |bits| Operand::Bits(*bits))
     }
 
     /// Whether a branch leads back over an instruction.
