@@ -269,6 +269,19 @@ fn the_fence_of_a_quiet_is_behind_what_it_completes() {
     assert_eq!(compare(&Program::of_threads(steps)), Ok(Some(true))); // only where a quiet is about the whole PE is there none
 }
 
+/// A plain store is no step of its own, and comes behind those fences of NVSHMEM alone that its thread knows of. Else what the next step of the thread
+/// is would depend on whether another thread has fenced, and the program was said not to be deterministic.
+#[test]
+fn a_plain_store_comes_behind_no_fence_that_its_thread_does_not_know() {
+    let mut steps = vec![vec![]; PES * BLOCKS * 2];
+    let store = |word, value, order| Step::Write { of: 0, word, value, order };
+    let never = Step::Await { of: 0, word: 3, value: 1, order: Order::Relaxed(Scope::Cta) };
+    steps[0] = vec![never, Step::Read { of: 0, word: 0, order: Order::Weak }];
+    steps[4] = vec![Step::Quiet, store(0, 5, Order::Weak), store(2, 1, Order::Relaxed(Scope::Cta))];
+    steps[6] = vec![Step::P { to: 0, word: 1, value: 5 }, Step::NvshmemFence];
+    assert_eq!(compare(&Program::of_threads(steps)), Ok(Some(false)));
+}
+
 /// Compares random programs, and checks that enough of them were small enough, that some race, and others do not.
 fn compare_all(programs: impl Strategy<Value = Program>, cases: u32) {
     let (compared, racy) = (Cell::new(0), Cell::new(0));

@@ -360,8 +360,8 @@ impl Machine {
 /// # Fences, and what a kernel writes itself
 impl Machine {
     /// A thread of a kernel waits for what fences put before whatever it does to a PE's memory next; with `stores`, also for all stores that
-    /// it comes after.
-    pub(super) fn await_fenced(&mut self, agent: AgentId, to: PeId, stores: bool) -> Progress {
+    /// it comes after. `strongly`: as in [`Rank::precedes_next`].
+    pub(super) fn await_fenced(&mut self, agent: AgentId, to: PeId, (stores, strongly): (bool, bool)) -> Progress {
         if stores {
             self.races.complete(agent, Completes::Stores);
         }
@@ -370,7 +370,7 @@ impl Machine {
         let (races, past) = (&self.races, &mut self.agents[agent].past);
         let comes_first = |rank: &Rank, ticket: Option<&Ticket>| {
             stores && rank.store.is_some_and(|store| races.comes_after_store(agent, store.by))
-                || rank.precedes_next(to, races.has_fenced(agent, ticket))
+                || rank.precedes_next(to, races.has_fenced(agent, ticket), strongly)
         };
         self.flight.for_each_live(kernels, |transfer| {
             if comes_first(&transfer.rank, transfer.ticket.as_ref()) {

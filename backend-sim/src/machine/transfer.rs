@@ -180,10 +180,10 @@ impl Rank {
         fence && later.fenced || in_order() || overlap().unwrap_or(false)
     }
 
-    /// Whether a fence puts this one before whatever is done next to a PE's memory. `by_thread`: whether a fence does that is about what the
-    /// thread comes after.
-    pub(crate) fn precedes_next(&self, to: PeId, by_thread: bool) -> bool {
-        self.target == to && self.fenced && (self.covered.is_some() || by_thread)
+    /// Whether a fence puts this one before whatever is done next to a PE's memory. `by_thread`: whether the thread comes after a fence that does.
+    /// `strongly`: whether it is a strong access, or a call. A plain one comes behind those fences only, as it is no step: nobody tries it before and behind the others.
+    pub(crate) fn precedes_next(&self, to: PeId, by_thread: bool, strongly: bool) -> bool {
+        self.target == to && self.fenced && (strongly && self.covered.is_some() || by_thread)
     }
 }
 

@@ -93,7 +93,9 @@ impl Machine {
         writes
             && to != me
             && self.mode.needs.relaxed
-            && self.flight.any(scope, |rank, ticket| rank.precedes_next(to, self.races.has_fenced(agent, ticket)))
+            && self.flight.any(scope, |rank, ticket| {
+                rank.precedes_next(to, self.races.has_fenced(agent, ticket), access.order.is_strong())
+            })
     }
 
     /// A thread is about to write: it goes on when what comes before that has arrived.
@@ -109,7 +111,7 @@ impl Machine {
         match (stores, fenced) {
             (false, None) => Progress::Done,
             (true, None) => self.complete_stores(agent),
-            (stores, Some(to)) => self.await_fenced(agent, to, stores),
+            (stores, Some(to)) => self.await_fenced(agent, to, (stores, access.order.is_strong())),
         }
     }
 
