@@ -130,7 +130,9 @@ impl View {
             Then::Plus(number) => part.wrapping_add(number),
             Then::Minus(number) => part.wrapping_sub(number),
             Then::Xor(number) => part ^ number,
-            Then::Bytes(order) => (0..4).fold(0, |all, at| all | (part >> (8 * (order >> (4 * at) & 3)) & 0xff) << (8 * at)),
+            Then::Bytes(order) => {
+                (0..4).fold(0, |all, at| all | (part >> (8 * (order >> (4 * at) & 3)) & 0xff) << (8 * at))
+            }
         }
     }
 }

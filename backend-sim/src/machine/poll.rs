@@ -299,7 +299,9 @@ impl Machine {
             return transfer.waiter.is_some_and(|(host, _)| self.is_tried(host));
         };
         let agent = &self.agents[host];
-        let issues = || agent.polls.remote && agent.polls.again().is_some_and(|(_, in_vain)| !in_vain);
+        let is_taken =
+            |(poll, in_vain): (&Poll, bool)| !in_vain || agent.polls.times < self.patience.of(agent.pe, poll);
+        let issues = || agent.polls.remote && agent.polls.again().is_some_and(is_taken);
         matches!(agent.state, State::Pending(Pending::Call)) && (issues() || self.is_tried(host))
     }
 

@@ -107,3 +107,21 @@ fn a_wait_may_end_behind_any_piece_of_its_word() {
     assert_eq!(seen(&program, Profile::Spec), ["255", "65280", "65535"]);
     compare(&program);
 }
+
+/// A call that is made twice and reads the same is no loop: once the host has gone on behind it, it begins as other calls do, also where nothing has changed.
+/// Else it began by a choice there, and a search said that the program is not deterministic.
+#[test]
+fn a_call_that_is_made_twice_may_be_in_vain() {
+    compare(
+        &Program::new(
+            5,
+            [
+                vec![],
+                vec![host(Write { dst: 0, len: 1, value: 3 })],
+                vec![host(G { from: 1, src: 0 }), host(G { from: 1, src: 0 })],
+                vec![],
+            ],
+        )
+        .in_pieces(1),
+    );
+}
