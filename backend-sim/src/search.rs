@@ -51,7 +51,8 @@ pub enum Strategy {
     Pos,
     /// Probabilistic concurrency testing (Burckhardt and others: ASPLOS 2010). Agents and the PEs that transfers go to have random
     /// priorities, which change at `depth - 1` random steps. Of a bug that needs `depth` ordering constraints, each schedule
-    /// finds it with a probability of at least 1/(n · k^(depth-1)), with n agents and PEs and k steps.
+    /// finds it with a probability of at least 1/(n · k^(depth-1)), with n agents and PEs and k steps. After every 256 steps the highest becomes the
+    /// lowest, so that nobody polls for ever: longer schedules promise less.
     Pct {
         /// Ordering constraints that a bug may need, from 1.
         depth: u32,

@@ -5,6 +5,8 @@
 //! priority below all others. A bug that needs `depth` ordering constraints is found with a probability of at least
 //! 1/(n · k^(depth-1)), with n agents and PEs and k steps. (Burckhardt, Kothari, Musuvathi, Nagarakatte: A Randomized Scheduler
 //! with Probabilistic Guarantees of Finding Bugs, ASPLOS 2010.)
+//!
+//! The highest becomes the lowest after every 256 steps, too: it may be polling. So the probability is that of runs that are not longer.
 
 use std::collections::BTreeMap;
 
