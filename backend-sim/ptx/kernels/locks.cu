@@ -3,30 +3,26 @@
 
 __device__ int lock;
 
-// Each block adds to a number of PE 0 under a spin lock that all PEs share: acquire and release of the system.
-extern "C" __global__ void under_a_lock(int *locks, int *sum, int *) {
+// Adds to a number of PE 0 under a spin lock that all PEs share. `unlock` gives it back.
+template <typename Unlock>
+__device__ void add_under_a_lock(int *locks, int *sum, Unlock unlock) {
     if (threadIdx.x == 0) {
-        int *shared = (int *)nvshmem_ptr(locks, 0), found;
+        int *shared = (int *)nvshmem_ptr(locks, 0), *number = (int *)nvshmem_ptr(sum, 0), found;
         do {
             asm volatile("atom.acquire.sys.global.cas.b32 %0, [%1], 0, 1;" : "=r"(found) : "l"(shared) : "memory");
         } while (found != 0);
-        int *number = (int *)nvshmem_ptr(sum, 0);
         *number = *number + 1;
-        asm volatile("st.release.sys.global.b32 [%0], 0;" ::"l"(shared) : "memory");
+        unlock(shared);
     }
 }
 
-// The same, but who unlocks tells nothing.
+extern "C" __global__ void under_a_lock(int *locks, int *sum, int *) {
+    add_under_a_lock(locks, sum, [](int *lock) { asm volatile("st.release.sys.global.b32 [%0], 0;" ::"l"(lock) : "memory"); });
+}
+
+// Who unlocks tells nothing.
 extern "C" __global__ void under_a_relaxed_lock(int *locks, int *sum, int *) {
-    if (threadIdx.x == 0) {
-        int *shared = (int *)nvshmem_ptr(locks, 0), found;
-        do {
-            asm volatile("atom.acquire.sys.global.cas.b32 %0, [%1], 0, 1;" : "=r"(found) : "l"(shared) : "memory");
-        } while (found != 0);
-        int *number = (int *)nvshmem_ptr(sum, 0);
-        *number = *number + 1;
-        asm volatile("st.relaxed.sys.global.b32 [%0], 0;" ::"l"(shared) : "memory");
-    }
+    add_under_a_lock(locks, sum, [](int *lock) { asm volatile("st.relaxed.sys.global.b32 [%0], 0;" ::"l"(lock) : "memory"); });
 }
 
 // Each block of a PE in turn, by CUDA's own names.
