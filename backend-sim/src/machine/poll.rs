@@ -175,9 +175,12 @@ impl Machine {
                     _ => unreachable!("it is a poll"),
                 },
             };
-            let polls = &mut self.agents[host].polls;
             let is_old = |(pe, span, _): &Found| (*pe, *span) == target;
-            polls.tried &= polls.before.iter().any(is_old);
+            if !self.agents[host].polls.before.iter().any(is_old) {
+                self.goes_on(host);
+                self.agents[host].polls.tried = false;
+            }
+            let polls = &mut self.agents[host].polls;
             polls.calls.push((poll, polls.reads.len()));
             return false;
         };
@@ -255,10 +258,11 @@ impl Machine {
             self.step.touched.clear(); // it reads again what it has read, before anything has changed
             self.step.enabled_by.clear();
         }
-        match changes {
-            true => self.agents[host].polls.clear(),
-            false => self.has_read(host, pe, word),
+        if changes {
+            self.goes_on(host);
+            return self.agents[host].polls.clear();
         }
+        self.has_read(host, pe, word);
     }
 
     /// Memory has changed: polls of who has read it are no longer in vain.

@@ -1,6 +1,7 @@
 //! Random programs that showed a fault, as small as they were found.
 
 use onesided::Cmp;
+use onesided::backend::AmoOp;
 use onesided_sim::Profile;
 
 use super::compare::seen;
@@ -124,4 +125,23 @@ fn a_call_that_is_made_twice_may_be_in_vain() {
         )
         .in_pieces(1),
     );
+}
+
+/// Who has read a word twice in vain, and then changes another word or the same, has not polled: a search took the second read for a poll that nothing depends on, and
+/// missed that it may find more than the first.
+#[test]
+fn a_host_that_changes_a_word_behind_two_reads_does_not_poll() {
+    let read = || host(Read { src: 0, len: 1 });
+    for to in [0, 1] {
+        let change = host(Amo { to, dst: 0, op: AmoOp::Set, value: 4, cond: 0, fetch: true });
+        compare(&Program::new(2, [vec![host(Signal { to: 1, update: set(0, 1) })], vec![read(), read(), change]]));
+    }
+}
+
+/// Nor has who reads something else, and then the first word again.
+#[test]
+fn a_host_that_reads_another_word_behind_two_reads_does_not_poll() {
+    let read = |src| host(Read { src, len: 1 });
+    let program = [vec![host(Signal { to: 1, update: set(0, 1) })], vec![read(0), read(0), read(1), read(0)]];
+    compare(&Program::new(2, program));
 }
