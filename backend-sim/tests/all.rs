@@ -55,6 +55,7 @@ mod kernel_stores;
 mod kernel_tensors;
 mod kernel_time_outs;
 mod kernel_traces;
+mod kernel_unanimous;
 mod kernel_votes;
 mod kernels;
 mod lints;

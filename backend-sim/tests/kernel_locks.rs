@@ -1,4 +1,4 @@
-//! Kernels that compare and swap a word until they have found what they look for: each is a wait, and only the order in which they find it matters.
+//! Kernels that compare and swap a word, or exchange it, until they have found what they look for: each is a wait, and only the order in which they find it matters.
 
 use onesided::{Grid, Pe, Result, Source, args};
 use onesided_sim::{Config, Explore, Explored, Sim, Simulation, VerdictKind};
@@ -42,7 +42,9 @@ fn proved(pes: usize, program: impl Fn(&Pe<Sim>) -> Result<()>) -> Explored {
 fn a_lock_has_a_class_for_each_order_of_those_who_take_it() {
     for (pes, blocks, orders) in [(2, 1, 2), (3, 1, 6), (4, 1, 24), (2, 2, 24)] {
         let sum = (pes * blocks) as i32;
-        assert_eq!(proved(pes, runs("under_a_lock", blocks as u32, sum)).schedules, orders, "{blocks} of {pes}");
+        for lock in ["under_a_lock", "under_an_exchanged_lock"] {
+            assert_eq!(proved(pes, runs(lock, blocks as u32, sum)).schedules, orders, "{lock}: {blocks} of {pes}");
+        }
     }
     for (blocks, orders) in [(1, 1), (2, 2), (4, 24)] {
         assert_eq!(proved(1, runs("blocks_under_a_lock", blocks, blocks as i32)).schedules, orders, "{blocks}");

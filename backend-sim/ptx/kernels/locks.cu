@@ -61,3 +61,15 @@ extern "C" __global__ void meets(int *flags, int *data, int *seen) {
         meet(flags);
     }
 }
+
+// As CUDA programs often write it: whoever finds the lock taken takes it again.
+extern "C" __global__ void under_an_exchanged_lock(int *locks, int *sum, int *) {
+    if (threadIdx.x == 0) {
+        int *shared = (int *)nvshmem_ptr(locks, 0), *number = (int *)nvshmem_ptr(sum, 0);
+        while (atomicExch_system(shared, 1) != 0) {}
+        __threadfence_system();
+        *number = *number + 1;
+        __threadfence_system();
+        atomicExch_system(shared, 0);
+    }
+}

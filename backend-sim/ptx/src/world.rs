@@ -42,7 +42,7 @@ pub fn is_shared(address: u64) -> bool {
     address & !(window::SHARED - 1) == window::SHARED
 }
 
-/// What ends a loop that does nothing but load a word, or compare and swap it: see [`Block::ends_loop`](crate::Block::ends_loop).
+/// What ends a loop that does nothing but load a word, or compare and swap it, or exchange it for the same: see [`Block::ends_loop`](crate::Block::ends_loop).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Until<Against = u64> {
@@ -56,6 +56,8 @@ pub struct Until<Against = u64> {
     pub view: View<Against>,
     /// Whether something else may look at the value that was found.
     pub is_used: bool,
+    /// Whether each round loads something else plainly, too. It is the same each time unless another thread races with that.
+    pub reloads: bool,
 }
 
 /// A part of a word: of `word >> shift & mask`, perhaps less a number, or the like.

@@ -146,8 +146,30 @@ fn call(result: &str, function: &str, arguments: &[(&str, String)]) -> String {
     text + "}\n"
 }
 
+/// The vote of a PE's threads, if they may all go through the same instructions: they only look, at global memory.
+fn vote_together(threads: &[Vec<Step>]) -> Option<Vote> {
+    let votes = threads.iter().flatten().filter_map(|step| match step {
+        Step::Vote(vote) => Some(*vote),
+        _ => None,
+    });
+    let votes: Vec<Vote> = votes.collect();
+    let only_looks = |vote: &Vote| vote.reads.is_none() && !matches!(vote.until, Some((Word::Shared, _)));
+    votes.iter().all(only_looks).then_some(*votes.first()?)
+}
+
+/// The loop of such a vote of the threads from `first` on, which then go on where they came from.
+fn votes_together(pe: usize, first: usize, Vote { voters, all, .. }: Vote) -> String {
+    let (how, mask) = (if all { "all" } else { "any" }, (1 << voters) - 1);
+    let back: String =
+        (first..first + voters).map(|i| format!("setp.eq.s32 %p1, %r3, {i};\n@%p1 bra $T{i}V;\n")).collect();
+    format!(
+        "$V{pe}:\nsetp.eq.u64 %p1, %rd5, 0;\n@%p1 bra $V{pe}M;\nld.volatile.global.u64 %rd4, [%rd3];\n\
+         setp.ge.u64 %p1, %rd4, %rd5;\n$V{pe}M: vote.sync.{how}.pred %p3, %p1, {mask};\n@!%p3 bra $V{pe};\n{back}bra.uni $END;\n"
+    )
+}
+
 /// A thread's steps as PTX. %rd1 is the memory, %rd2 what was seen.
-fn lines(thread: usize, threads: usize, steps: &[Step]) -> String {
+fn lines(thread: usize, threads: usize, steps: &[Step], together: bool) -> String {
     let at = |word: usize| format!("[%rd1+{}]", 8 * word);
     let mut text = String::new();
     for (i, step) in steps.iter().enumerate() {
@@ -226,6 +248,15 @@ fn lines(thread: usize, threads: usize, steps: &[Step]) -> String {
                 "{label}: ld.volatile.shared.u64 %rd4, [shared];\nsetp.lt.u64 %p1, %rd4, {value};\n@%p1 bra {label};\n"
             ),
             Step::Meet => "barrier.sync 0;\n".to_string(),
+            Step::Vote(vote) if together => {
+                // %rd3 is the word, %rd5 from what on it holds; %p3 says whether the thread looks at all
+                let (word, value) = match vote.until {
+                    Some((Word::Global(word), value)) => (word, value),
+                    _ => (0, 0),
+                };
+                let pe = thread / threads;
+                format!("{}mov.u64 %rd4, 0;\nmov.u64 %rd5, {value};\nbra.uni $V{pe};\n$T{thread}V:\n", address(word))
+            }
             Step::Vote(Vote { voters, all, until, reads, tells }) => {
                 let load = |word| match word {
                     Word::Shared => "ld.volatile.shared.u64 %rd4, [shared];\n".to_string(),
@@ -257,8 +288,12 @@ pub(crate) fn source(program: &Program) -> String {
     let dispatch: String =
         (0..program.len()).map(|i| format!("setp.eq.s32 %p1, %r3, {i};\n@%p1 bra $T{i};\n")).collect();
     let count = program.len() / PES;
-    let lines = |(i, steps): (usize, &Vec<Step>)| format!("$T{i}:\n{}", lines(i, count, steps));
+    let together: Vec<Option<Vote>> = program.chunks(count).map(vote_together).collect();
+    let lines =
+        |(i, steps): (usize, &Vec<Step>)| format!("$T{i}:\n{}", lines(i, count, steps, together[i / count].is_some()));
     let threads: String = program.iter().enumerate().map(lines).collect();
+    let votes = together.iter().enumerate().filter_map(|(pe, vote)| Some(votes_together(pe, pe * count, (*vote)?)));
+    let threads = threads + &votes.collect::<String>();
     format!(
         ".version 8.0\n.target sm_90\n.address_size 64
 .extern .func (.param .b32 r) nvshmem_my_pe;

@@ -289,7 +289,7 @@ impl Block {
         let index = look.thread as usize;
         let Frame { code, registers, .. } = self.threads[index].frame;
         let code = &self.module.code[usize::from(code)];
-        let Until { compare, ty, against, view, is_used } =
+        let Until { compare, ty, against, view, is_used, reloads } =
             *code.polls.get(&look.place.0.checked_sub(code.first_place)?)?;
         let rows = &self.registers[index / 32];
         let value = |register: Reg| rows[registers as usize + usize::from(register)][index % 32] & ty.mask();
@@ -299,6 +299,7 @@ impl Block {
             against: value(against),
             view: view.with(view.then.number().map(|&register| value(register))),
             is_used,
+            reloads,
         })
     }
 

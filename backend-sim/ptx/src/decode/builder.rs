@@ -278,7 +278,9 @@ impl<'a> Builder<'_, 'a> {
 
     /// If the load or compare-and-swap that was emitted last is all that a loop does: what ends the loop.
     pub(super) fn note_poll(&mut self) -> Result<(), Error> {
-        if let Some(Until { compare, ty, against, view, is_used }) = self.polls.remove(&(self.instructions - 1)) {
+        if let Some(Until { compare, ty, against, view, is_used, reloads }) =
+            self.polls.remove(&(self.instructions - 1))
+        {
             let load = self.code.ops.len() as u32 - 1;
             let Some(against) = self.asked(against, ty)? else { return Ok(()) };
             let number = match view.then.number() {
@@ -289,7 +291,7 @@ impl<'a> Builder<'_, 'a> {
                 None => None,
             };
             let view = view.with(number);
-            self.code.polls.insert(load, Until { compare, ty, against, view, is_used });
+            self.code.polls.insert(load, Until { compare, ty, against, view, is_used, reloads });
         }
         Ok(())
     }

@@ -1,10 +1,12 @@
 //! From syntax to operations: names become numbers, and what is unknown is refused.
 
+mod again;
 mod arithmetic;
 mod asynchronous;
 mod awaits;
 mod builder;
 mod control;
+mod decides;
 mod form;
 mod fragment;
 mod group;
@@ -19,6 +21,7 @@ mod sync;
 mod tensor;
 mod text;
 mod unused;
+mod votes;
 mod wide;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -5,7 +5,9 @@
 //! who waits. And a loop that has gone round very often may fail.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 
+use super::again::{Way, is_plain_load};
 use super::text::{Known, Name, Text, target};
 use crate::syntax::{Instruction, Operand};
 
@@ -15,6 +17,17 @@ const MOST_STEPS: usize = 1_000;
 /// A time limit below this may be over before the first look, and so many looks may be too few.
 const SHORT: u64 = 1_000;
 
+/// How a walk goes on where threads vote.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AtVotes {
+    /// Not at all.
+    Fails,
+    /// As a thread against all, where what is known decides.
+    Decides,
+    /// It ends there, as it ends at looks.
+    Ends,
+}
+
 /// What a walk from a look in vain has come to.
 #[derive(Clone)]
 pub(super) struct Walk<'a, 'l> {
@@ -22,6 +35,13 @@ pub(super) struct Walk<'a, 'l> {
     looks: &'l dyn Fn(usize, &Instruction<'a>) -> bool,
     /// The instruction that compares what was seen, and its result.
     compares: Option<(usize, u64)>,
+    /// Instructions that compute from what was seen. Nobody may come to them otherwise.
+    computing: RangeInclusive<usize>,
+    pub(super) at_votes: AtVotes,
+    /// The only way to the look, which may load, and whose branches are known.
+    pub(super) way: Way,
+    /// Votes that it has come to.
+    pub(super) votes: BTreeSet<usize>,
     /// Instructions that it has passed, and registers that those have written.
     pub(super) passed: BTreeSet<usize>,
     pub(super) written: BTreeSet<Name<'a>>,
@@ -35,12 +55,26 @@ pub(super) struct Walk<'a, 'l> {
 impl<'a, 'l> Walk<'a, 'l> {
     pub(super) fn new(looks: &'l dyn Fn(usize, &Instruction<'a>) -> bool, compares: Option<(usize, u64)>) -> Self {
         let [written, timed, counted] = [(); 3].map(|()| BTreeSet::new());
-        Self { looks, compares, passed: BTreeSet::new(), written, timed, counted, seen: BTreeMap::new() }
+        let [passed, votes] = [(); 2].map(|()| BTreeSet::new());
+        let (at_votes, way, seen) = (AtVotes::Fails, Way::default(), BTreeMap::new());
+        let computing = RangeInclusive::new(1, 0);
+        Self { looks, compares, computing, at_votes, way, votes, passed, written, timed, counted, seen }
+    }
+
+    /// Whether it takes an instruction for a look.
+    pub(super) fn is_look(&self, at: usize, text: &Text<'a>) -> bool {
+        (self.looks)(at, text.body[at].1)
+    }
+
+    /// Whether a register depends on a clock.
+    pub(super) fn is_timed(&self, name: &Name<'a>) -> bool {
+        self.timed.contains(name)
     }
 
     /// Another walk begins, from another look.
     pub(super) fn again(&mut self, compares: Option<(usize, u64)>) {
         self.compares = compares;
+        self.computing = RangeInclusive::new(1, 0);
         self.seen.clear();
     }
 }
@@ -58,6 +92,11 @@ pub(super) fn lead_to_one<'a>(
         }
     }
     Some((end, known))
+}
+
+/// Whether this is a register of the hardware that nobody writes and that changes nevertheless.
+pub(super) fn is_clock(name: &str) -> bool {
+    ["%clock", "%globaltimer", "%pm"].iter().any(|begin| name.starts_with(begin))
 }
 
 /// Whether a call of this says that an assertion fails.
@@ -84,6 +123,9 @@ impl<'a> Text<'a> {
                 None => {}
             }
             let &(scope, instruction) = self.body.get(at)?;
+            if walk.computing.contains(&at) {
+                return None;
+            }
             if (walk.looks)(at, instruction) {
                 looks.push(at);
                 break;
@@ -97,6 +139,8 @@ impl<'a> Text<'a> {
                     None => Some(true),
                     Some((guard, negated)) => known.get(&self.name(scope, guard)).map(|value| (*value == 1) != negated),
                 };
+                let taken =
+                    taken.or_else(|| walk.way.branches.get(&at).copied().filter(|_| walk.at_votes == AtVotes::Decides));
                 if taken.is_none() {
                     let guard = instruction.guard.map(|(guard, _)| self.name(scope, guard));
                     if guard.is_some_and(|guard| walk.timed.contains(&guard)) {
@@ -114,24 +158,59 @@ impl<'a> Text<'a> {
                 at = if taken == Some(false) { at + 1 } else { to };
                 continue;
             }
-            if !self.computes(instruction) || instruction.guard.is_some() {
+            if let Some(vote) = self.vote(at).filter(|_| walk.at_votes != AtVotes::Fails) {
+                walk.votes.insert(at);
+                walk.written.insert(vote.target);
+                if walk.at_votes == AtVotes::Ends {
+                    break;
+                }
+                if self.value_of(scope, vote.of, &known) != Some(vote.decides) {
+                    return None;
+                }
+                known.insert(vote.target, vote.decides);
+                at += 1;
+                continue;
+            }
+            let loads = || is_plain_load(instruction) && walk.way.has(at);
+            if !(self.computes(instruction) || loads()) || instruction.guard.is_some() {
                 return None;
             }
-            if self.is_of_a_clock(at, &walk.timed) {
-                walk.timed.extend(self.names_of(at));
-            }
-            if self.compares_a_counter(at) {
-                walk.counted.extend(self.names_of(at));
-            }
-            walk.written.extend(self.names_of(at));
-            self.compute(at, &mut known);
-            if let Some((_, result)) = walk.compares.filter(|(compares, _)| *compares == at) {
-                known.insert(self.name(scope, target(instruction)?), result);
-            }
+            self.passes(at, &mut known, walk);
             at += 1;
         }
         way.into_iter().for_each(|here| _ = walk.seen.insert(here, true));
         Some(())
+    }
+
+    /// A walk passes an instruction that computes.
+    fn passes(&self, at: usize, known: &mut Known<'a>, walk: &mut Walk<'a, '_>) {
+        if self.is_of_a_clock(at, &walk.timed) {
+            walk.timed.extend(self.names_of(at));
+        }
+        if self.compares_a_counter(at) {
+            walk.counted.extend(self.names_of(at));
+        }
+        walk.passed.insert(at);
+        walk.written.extend(self.names_of(at));
+        self.compute(at, known);
+    }
+
+    /// Walks all ways from a look whose comparison has this result to the next looks.
+    pub(super) fn walk_from(
+        &self,
+        look: usize,
+        (compares, result): (usize, u64),
+        walk: &mut Walk<'a, '_>,
+        looks: &mut Vec<usize>,
+    ) -> Option<()> {
+        walk.again(None);
+        walk.passed.insert(look);
+        let mut known = Known::new();
+        (look + 1..=compares).for_each(|at| self.passes(at, &mut known, walk));
+        let (scope, instruction) = self.body[compares];
+        known.insert(self.name(scope, target(instruction)?), result);
+        walk.computing = look + 1..=compares;
+        self.walk(compares + 1, known, walk, looks)
     }
 
     /// Walks the two ways of a branch that depends on a clock. One may lead anywhere: it is the one that gives up.
@@ -204,11 +283,7 @@ impl<'a> Text<'a> {
         let is_short =
             |operand: &Operand<'_>| matches!(operand, Operand::Bits(bits) if bits.cast_signed() < SHORT.cast_signed());
         let is_clock = |operand: &Operand<'a>| match operand {
-            Operand::Name { name, .. } => {
-                name.starts_with("%clock")
-                    || name.starts_with("%globaltimer")
-                    || timed.contains(&self.name(scope, name))
-            }
+            Operand::Name { name, .. } => is_clock(name) || timed.contains(&self.name(scope, name)),
             _ => false,
         };
         sources.iter().any(is_clock) && !(instruction.opcode == "setp" && sources.iter().any(is_short))

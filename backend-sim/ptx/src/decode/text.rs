@@ -15,6 +15,9 @@ const PURE: &[&str] = &[
 /// Instructions that compute nothing. What a fence orders, the last round orders as well.
 const IDLE: &[&str] = &["nanosleep", "membar", "fence"];
 
+/// Functions that return the same always.
+const SAME: &[&str] = &["nvshmem_my_pe", "nvshmem_n_pes"];
+
 /// A scope of names, by its number; the outermost has none.
 pub(super) type Scope = Option<usize>;
 
@@ -40,6 +43,8 @@ pub(super) struct Text<'a> {
     constants: BTreeMap<Name<'a>, u64>,
     /// Registers that count up.
     pub(super) counters: BTreeSet<Name<'a>>,
+    /// It is a kernel's.
+    pub(super) is_entry: bool,
     pub(super) body: Vec<(Scope, &'a Instruction<'a>)>,
     /// The instructions that read a register.
     pub(super) readers: BTreeMap<Name<'a>, BTreeSet<usize>>,
@@ -47,7 +52,7 @@ pub(super) struct Text<'a> {
 
 impl<'a> Text<'a> {
     pub(super) fn of(function: &'a Function<'a>) -> Self {
-        let mut text = Self::default();
+        let mut text = Self { is_entry: function.is_entry, ..Self::default() };
         let mut open: Vec<usize> = Vec::new();
         for statement in function.body.iter().flatten() {
             let scope = open.last().copied();
@@ -170,13 +175,17 @@ impl<'a> Text<'a> {
         name_in(&self.around, &self.declared, scope, name)
     }
 
-    /// Whether an instruction only computes a register, or nothing; or loads a constant by its name, or stores an argument of a call.
+    /// Whether an instruction only computes a register, or nothing; or loads a constant by its name, or what is the thread's own, or stores an argument of a
+    /// call, or asks for what is the same always.
     pub(super) fn computes(&self, instruction: &Instruction<'_>) -> bool {
         let &Instruction { opcode, ref modifiers, ref operands, .. } = instruction;
         let is_plain = |word: &&str| matches!(*word, "global" | "const" | "param") || Type::parse(word).is_some();
+        let is_own = |word: &&str| matches!(*word, "local" | "const" | "param");
         match opcode {
+            "ld" if modifiers.iter().any(is_own) => true,
             "ld" => modifiers.iter().all(is_plain) && operands[1..].iter().all(|from| self.is_variable(from)),
             "st" => modifiers.first() == Some(&"param"),
+            "call" => operands.iter().any(|callee| matches!(callee, Operand::Name { name, .. } if SAME.contains(name))),
             _ if IDLE.contains(&opcode) => true,
             _ => PURE.contains(&opcode) && has_target(instruction) && !modifiers.contains(&"cc"),
         }
@@ -200,18 +209,32 @@ impl<'a> Text<'a> {
         }
     }
 
-    fn value(&self, scope: Scope, instruction: &'a Instruction<'a>, known: &Known<'a>) -> Option<u64> {
-        let number = |operand: &'a Operand<'a>| match operand {
+    /// What is known of an operand.
+    pub(super) fn value_of(&self, scope: Scope, operand: &'a Operand<'a>, known: &Known<'a>) -> Option<u64> {
+        match operand {
             Operand::Bits(bits) => Some(*bits),
             Operand::Name { name, offset: 0 } => known.get(&self.name(scope, name)).copied(),
             Operand::Not(name) => known.get(&self.name(scope, name)).map(|value| value ^ 1),
             _ => None,
-        };
+        }
+    }
+
+    fn value(&self, scope: Scope, instruction: &'a Instruction<'a>, known: &Known<'a>) -> Option<u64> {
+        let number = |operand: &'a Operand<'a>| self.value_of(scope, operand, known);
+        let both = |one, other| [number(one), number(other)];
         let equal = |ty: &str, one, other| Some((number(one)? ^ number(other)?) & Type::parse(ty)?.mask() == 0);
         match (instruction.opcode, &instruction.modifiers[..], &instruction.operands[..]) {
             ("mov", _, [_, from]) => number(from),
             ("not", ["pred"], [_, from]) => Some(number(from)? ^ 1),
             ("xor", ["pred"], [_, one, other]) => Some(number(one)? ^ number(other)?),
+            ("and", ["pred"], [_, one, other]) => match both(one, other) {
+                [Some(0), _] | [_, Some(0)] => Some(0),
+                all => Some(all[0]? & all[1]?),
+            },
+            ("or", ["pred"], [_, one, other]) => match both(one, other) {
+                [Some(1), _] | [_, Some(1)] => Some(1),
+                all => Some(all[0]? | all[1]?),
+            },
             ("selp", _, [_, yes, no, which]) => number(if number(which)? == 1 { yes } else { no }),
             ("setp", ["eq", ty], [_, one, other]) => equal(ty, one, other).map(u64::from),
             ("setp", ["ne", ty], [_, one, other]) => equal(ty, one, other).map(|equal| u64::from(!equal)),

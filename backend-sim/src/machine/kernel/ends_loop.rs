@@ -1,5 +1,5 @@
-//! Loops of kernels that do nothing but load a word of their own PE, or compare and swap one of any PE: waits, as if by a call. Plain loads too, where their
-//! races are no findings: elsewhere such a loop is a race, or has no end.
+//! Loops of kernels that do nothing but load a word of their own PE, or compare and swap one of any PE, or exchange it: waits, as if by a call. Plain loads too,
+//! where their races are no findings: elsewhere such a loop is a race, or has no end.
 //!
 //! A look in vain leaves nothing behind, so it is no step, and a loop that is ended by one update has one class. The race detector is
 //! told of the access that ends it, and of a strong one also when the loop begins.
@@ -26,7 +26,8 @@ pub(in crate::machine) struct Ending {
 impl Machine {
     /// A thread comes to an access. If it is in a loop that does nothing else: what ends the loop.
     pub(super) fn ends_loop(&mut self, thread: AgentId, id: BlockId, access: &Access) -> Option<Condition> {
-        let (me, takes) = (self.agents[thread].pe, access.kind == AccessKind::Atomic(AtomicOp::CompareSwap));
+        let takes = matches!(access.kind, AccessKind::Atomic(AtomicOp::CompareSwap | AtomicOp::Exchange));
+        let me = self.agents[thread].pe;
         if access.is_shared() || !takes && access.kind != AccessKind::Load {
             return None;
         }
@@ -34,7 +35,10 @@ impl Machine {
             return None;
         }
         let block = self.kernels.blocks[id].block.as_ref().expect("its turn is over");
-        let Until { compare, against, view, is_used, ty, .. } = block.ends_loop(access)?;
+        let Until { compare, against, view, is_used, ty, reloads, .. } = block.ends_loop(access)?;
+        if reloads && self.may_race(thread) {
+            return None; // elsewhere in the loop it may find something else each time
+        }
         let (pe, word) = self.at_address(me, access.address, access.bytes.into()).ok()?;
         // of another PE's memory, one sees also what one has stored there, and on another path perhaps less
         if pe != me && (!takes || self.paths.matter()) {

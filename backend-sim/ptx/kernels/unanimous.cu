@@ -1,0 +1,77 @@
+// Barriers of PEs in which each lane polls the flag of one PE, and all go on when all have seen theirs.
+#include <nvshmem.h>
+
+__device__ int load(const int *flag) {
+    int found;
+    asm volatile("ld.acquire.sys.global.s32 %0, [%1];" : "=r"(found) : "l"(flag) : "memory");
+    return found;
+}
+
+__device__ void store(int *flag, int value) { asm volatile("st.release.sys.global.s32 [%0], %1;" ::"l"(flag), "r"(value) : "memory"); }
+
+// The flags of all PEs, as a table in memory. Each thread sets one.
+__device__ void arrive(int **table, int round) {
+    if (threadIdx.x < nvshmem_n_pes()) store(table[threadIdx.x] + nvshmem_my_pe(), round);
+}
+
+// Each PE writes to the next one, `meet` orders that, and each reads what it has got.
+template <typename Meet>
+__device__ void rounds(int *flags, int *data, int *seen, int times, Meet meet) {
+    __shared__ int *table[8];
+    const int next = (nvshmem_my_pe() + 1) % nvshmem_n_pes();
+    if (threadIdx.x < nvshmem_n_pes()) table[threadIdx.x] = (int *)nvshmem_ptr(flags, threadIdx.x);
+    __syncthreads();
+    for (int round = 1; round <= times; round++) {
+        if (threadIdx.x == 0) ((int *)nvshmem_ptr(data, next))[round] = round;
+        __syncthreads();
+        arrive(table, round);
+        meet(round);
+        if (threadIdx.x == 0) seen[round] = data[round];
+        __syncthreads();
+    }
+}
+
+// The lanes of a warp vote, also those that look at nothing; after a long time, they give up.
+extern "C" __global__ void warp_votes(int *flags, int *data, int *seen) {
+    rounds(flags, data, seen, 2, [=](int round) {
+        const long long start = clock64();
+        while (true) {
+            const bool is_there = threadIdx.x >= nvshmem_n_pes() || load(flags + threadIdx.x) >= round;
+            if (__all_sync(0xffffffff, is_there)) break;
+            if (clock64() - start > 2000000000 && threadIdx.x < nvshmem_n_pes()) {
+                printf("PE %d waits for PE %d\n", nvshmem_my_pe(), threadIdx.x);
+                __trap();
+            }
+        }
+    });
+}
+
+extern "C" __global__ void warp_votes_for_one(int *flags, int *data, int *seen) {
+    const unsigned n = nvshmem_n_pes();
+    rounds(flags, data, seen, 2, [=](int round) {
+        while (__any_sync(0xffffffff, threadIdx.x < n && load(flags + threadIdx.x) < round)) __nanosleep(20);
+    });
+}
+
+extern "C" __global__ void block_votes(int *flags, int *data, int *seen) {
+    const unsigned n = nvshmem_n_pes();
+    rounds(flags, data, seen, 2, [=](int round) {
+        while (!__syncthreads_and(threadIdx.x >= n || load(flags + threadIdx.x) >= round)) {}
+    });
+}
+
+// The flag of the first PE is not waited for.
+extern "C" __global__ void forgets_one(int *flags, int *data, int *seen) {
+    const unsigned n = nvshmem_n_pes();
+    rounds(flags, data, seen, 2, [=](int round) {
+        while (!__all_sync(0xffffffff, threadIdx.x == 0 || threadIdx.x >= n || load(flags + threadIdx.x) >= round)) {}
+    });
+}
+
+// One round more is waited for than comes.
+extern "C" __global__ void waits_for_another(int *flags, int *data, int *seen) {
+    const unsigned n = nvshmem_n_pes();
+    rounds(flags, data, seen, 1, [=](int round) {
+        while (!__all_sync(0xffffffff, threadIdx.x >= n || load(flags + threadIdx.x) > round)) {}
+    });
+}

@@ -1,0 +1,142 @@
+//! What each round of a loop does again in the same way: what it comes through before it looks, and what it computes there from what does not change.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::rounds::{Walk, is_clock};
+use super::text::{Name, Text};
+use super::unused::{self, Times};
+use crate::syntax::{Instruction, Operand};
+
+/// What everybody has come through who comes to an instruction: where nothing else leads there, from the last place to which several ways lead.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Way {
+    /// The instructions, in this order.
+    passed: Vec<usize>,
+    /// Branches among them, and whether they are taken.
+    pub(super) branches: BTreeMap<usize, bool>,
+}
+
+impl Way {
+    pub(super) fn has(&self, at: usize) -> bool {
+        self.passed.contains(&at)
+    }
+}
+
+/// A value that is the same in every round.
+#[derive(Debug, PartialEq)]
+pub(super) enum Same<'a> {
+    /// What a register has that the loop does not write.
+    Kept(Name<'a>),
+    /// What an instruction makes of others.
+    Computed {
+        opcode: &'a str,
+        modifiers: Vec<&'a str>,
+        operands: Vec<Operand<'a>>,
+        sources: BTreeMap<&'a str, Same<'a>>,
+    },
+}
+
+/// Whether an instruction loads what others may change, and is ordered by nothing.
+pub(super) fn is_plain_load(instruction: &Instruction<'_>) -> bool {
+    const OTHERS: &[&str] = &["local", "param", "const", "volatile", "relaxed", "acquire", "mmio"];
+    instruction.opcode == "ld" && !instruction.modifiers.iter().any(|word| OTHERS.contains(word))
+}
+
+impl<'a> Text<'a> {
+    /// The only way to an instruction.
+    pub(super) fn way_to(&self, mut at: usize) -> Way {
+        let mut way = Way::default();
+        while let Some((before, taken)) = self.only_way_to(at).filter(|(before, _)| !way.passed.contains(before)) {
+            way.passed.push(before);
+            way.branches.extend(taken.map(|taken| (before, taken)));
+            at = before;
+        }
+        way.passed.reverse();
+        way
+    }
+
+    /// Where one has been who comes to an instruction, if that is one place; and whether a branch was taken there, if it may not be.
+    fn only_way_to(&self, at: usize) -> Option<(usize, Option<bool>)> {
+        let before = at.checked_sub(1)?;
+        let (_, previous) = self.body[before];
+        let leaves = matches!(previous.opcode, "bra" | "brx" | "ret" | "exit" | "trap");
+        let falls = (!leaves || previous.guard.is_some()).then_some(before);
+        let mut branches = self.is_label(at).then(|| self.branches_to_label(at)).into_iter().flatten();
+        match (falls, branches.next(), branches.next()) {
+            (Some(before), None, _) => Some((before, (previous.opcode == "bra").then_some(false))),
+            (None, Some(from), None) => Some((from, self.body[from].1.guard.map(|_| true))),
+            _ => None,
+        }
+    }
+
+    /// The value of a register when a thread comes to the end of a way, or to one of its instructions, if it is the same in every round: the loop does not write
+    /// the register, or computes it on this way each time, from others like that.
+    pub(super) fn same_again(
+        &self,
+        name: Name<'a>,
+        way: &Way,
+        before: Option<usize>,
+        walk: &Walk<'a, '_>,
+    ) -> Option<Same<'a>> {
+        let writes = |at: &usize| self.names_of(*at).any(|other| other == name);
+        let end = before.and_then(|at| way.passed.iter().position(|&other| other == at)).unwrap_or(way.passed.len());
+        if is_clock(name.1) || walk.is_timed(&name) || way.passed[end..].iter().any(writes) {
+            return None;
+        }
+        if !walk.passed.iter().any(writes) {
+            return Some(Same::Kept(name));
+        }
+        let &at = way.passed[..end].iter().rev().find(|at| writes(at))?;
+        let (scope, Instruction { opcode, modifiers, operands, guard: None, .. }) = self.body[at] else { return None };
+        if !(self.computes(self.body[at].1) || is_plain_load(self.body[at].1)) {
+            return None;
+        }
+        let mut read = Times::new();
+        operands[1..].iter().for_each(|operand| unused::count_names(operand, &mut read));
+        let of = |source: &'a str| Some((source, self.same_again(self.name(scope, source), way, Some(at), walk)?));
+        let sources = read.into_keys().map(of).collect::<Option<_>>()?;
+        Some(Same::Computed { opcode, modifiers: modifiers.clone(), operands: operands[1..].to_vec(), sources })
+    }
+
+    /// Whether the value of a register is the same in every round, from the first on, for who has come to a look, and also at the loop's end.
+    pub(super) fn is_always_same(&self, name: Name<'a>, way: &Way, walk: &Walk<'a, '_>) -> bool {
+        let mut written = walk.passed.iter().filter(|&&at| self.names_of(at).any(|other| other == name));
+        let is_one = written.next().is_none_or(|&at| way.has(at)) && written.next().is_none();
+        is_one && self.same_again(name, way, None, walk).is_some()
+    }
+
+    /// Whether all that a loop loads plainly is the same in every round, and was loaded before the thread looked for the first time.
+    pub(super) fn loads_the_same(&self, way: &Way, walk: &Walk<'a, '_>) -> bool {
+        let is_load = |at: &usize| is_plain_load(self.body[*at].1) && !walk.is_look(*at, self);
+        walk.passed
+            .iter()
+            .copied()
+            .filter(is_load)
+            .all(|at| way.has(at) && self.names_of(at).all(|name| self.same_again(name, way, None, walk).is_some()))
+    }
+
+    /// Whether a loop loads anything plainly.
+    pub(super) fn reloads(&self, walk: &Walk<'a, '_>) -> bool {
+        walk.passed.iter().any(|&at| is_plain_load(self.body[at].1) && !walk.is_look(at, self))
+    }
+
+    /// The branches that lead to a label.
+    fn branches_to_label(&self, at: usize) -> impl Iterator<Item = usize> {
+        let leads = move |from: &usize| match self.body[*from].1.opcode {
+            "bra" => self.branches_to(*from) == Some(at),
+            opcode => opcode == "brx", // it may lead to any
+        };
+        (0..self.body.len()).filter(leads)
+    }
+
+    /// The registers that the branches of a way depend on, as far as a walk has come to them, and whether they are the same in every round.
+    pub(super) fn branches_alike(&self, way: &Way, walk: &Walk<'a, '_>) -> bool {
+        let passed: BTreeSet<usize> = way.branches.keys().copied().filter(|at| walk.passed.contains(at)).collect();
+        passed.into_iter().all(|at| {
+            let (scope, branch) = self.body[at];
+            branch
+                .guard
+                .is_none_or(|(guard, _)| self.same_again(self.name(scope, guard), way, Some(at), walk).is_some())
+        })
+    }
+}

@@ -1,0 +1,247 @@
+//! What decides about a round of a loop that looks at a word: a comparison of the word, or of a [part](View) of it, with a number, or with a register
+//! that the loop does not change.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::text::{Name, Scope, Text};
+use crate::syntax::{Instruction, Operand};
+use crate::types::Type;
+use crate::world::{Compare, Then, Until, View};
+
+/// So many instructions may stand between a load and the comparison.
+const MOST_BETWEEN: usize = 32;
+
+/// What decides about a round.
+pub(super) struct Decides<'a> {
+    /// The instruction, and those that compute from the word what it compares.
+    pub(super) at: usize,
+    chain: BTreeSet<usize>,
+    view: View<Operand<'a>>,
+    ty: Type,
+    /// True is its result where the part of the word compares so.
+    compare: Compare,
+    against: Operand<'a>,
+    /// Registers that the loop may not change.
+    pub(super) asked: BTreeSet<Name<'a>>,
+    takes: Takes<'a>,
+}
+
+/// What a look does to the word.
+enum Takes<'a> {
+    Nothing,
+    /// It replaces this.
+    One(Operand<'a>),
+    /// It leaves this, whatever it finds, in the whole word.
+    Any(Operand<'a>, Type),
+}
+
+impl<'a> Decides<'a> {
+    /// Whether a look with which a loop goes on leaves the word as it was, or, if it leaves the same in any case, another one does that finds this.
+    pub(super) fn leaves(&self, result: u64) -> bool {
+        let compare = self.ending(result);
+        let ends = |is_equal: bool| match compare {
+            Compare::Eq | Compare::Le | Compare::Ge => is_equal,
+            Compare::Ne => !is_equal,
+            Compare::Lt | Compare::Gt => false,
+        };
+        let is_against = |found: u64| match self.against {
+            Operand::Bits(against) if self.view.then.number().is_none() => {
+                let part = self.view.with(None::<u64>).of(found);
+                Some(part & self.ty.mask() == against & self.ty.mask())
+            }
+            _ => None,
+        };
+        match &self.takes {
+            Takes::Nothing => true,
+            Takes::One(Operand::Bits(found)) => is_against(*found).is_some_and(ends),
+            Takes::One(found @ Operand::Name { .. }) => {
+                let is_whole = self.view.shift == 0 && self.view.mask == self.ty.mask();
+                *found == self.against && is_whole && self.view.then.number().is_none() && ends(true)
+            }
+            Takes::Any(Operand::Bits(left), _) if matches!(compare, Compare::Eq | Compare::Ne) => {
+                is_against(*left).is_some_and(|is_equal| !ends(is_equal))
+            }
+            Takes::One(_) | Takes::Any(..) => false,
+        }
+    }
+
+    /// How what ends a loop that goes on with this result compares.
+    fn ending(&self, result: u64) -> Compare {
+        if result == 1 { self.compare.negated() } else { self.compare }
+    }
+
+    /// What a look finds that changes anything, in a loop that goes on with this result.
+    pub(super) fn until(&self, result: u64) -> Until<Operand<'a>> {
+        let (compare, is_used, reloads) = (self.ending(result), false, false);
+        match &self.takes {
+            Takes::Any(left, ty) => {
+                let view = View { shift: 0, mask: ty.mask(), then: Then::Nothing };
+                Until { compare: Compare::Ne, ty: *ty, against: left.clone(), view, is_used, reloads }
+            }
+            _ => {
+                let (against, view) = (self.against.clone(), self.view.clone());
+                Until { compare, ty: self.ty, against, view, is_used, reloads }
+            }
+        }
+    }
+
+    /// Whether something else looks at what was loaded.
+    pub(super) fn is_used(&self, text: &Text<'a>, load: usize) -> bool {
+        let deciding = |at: &usize| *at == self.at || self.chain.contains(at);
+        let of_chain = self.chain.iter().chain([&load]).flat_map(|&at| text.names_of(at));
+        let mut read = of_chain.filter_map(|name| text.readers.get(&name));
+        read.any(|all| !all.iter().all(deciding))
+    }
+}
+
+/// What a register has of the word that was loaded.
+type Views<'a> = BTreeMap<Name<'a>, (View<Operand<'a>>, BTreeSet<usize>)>;
+
+/// The comparison behind a look: the first of something that comes from the word.
+pub(super) fn decides<'a>(text: &Text<'a>, load: usize) -> Option<Decides<'a>> {
+    let (scope, instruction) = text.body[load];
+    let [Operand::Name { name: loaded, offset: 0 }, Operand::Address { base: Some(base), .. }, ref swap @ ..] =
+        instruction.operands[..]
+    else {
+        return None;
+    };
+    let of_load = instruction.modifiers.last().and_then(|ty| Type::parse(ty))?;
+    let takes = match swap.first().map(|operand| text.known(scope, operand)) {
+        None => Takes::Nothing,
+        Some(found) if instruction.modifiers.contains(&"cas") => Takes::One(found),
+        Some(left) => Takes::Any(left, of_load),
+    };
+    if of_load.is_signed() && of_load.bytes() < 4 {
+        return None; // its register is wider
+    }
+    let whole = View { shift: 0, mask: of_load.mask(), then: Then::Nothing };
+    let mut views = Views::from([(text.name(scope, loaded), (whole, BTreeSet::new()))]);
+    let mut asked = BTreeSet::from([text.name(scope, base)]);
+    for operand in swap {
+        asked.extend(known_in(text, (scope, scope), &text.known(scope, operand))?);
+    }
+    for at in load + 1..(load + MOST_BETWEEN).min(text.body.len()) {
+        let (inner, instruction) = text.body[at];
+        if instruction.guard.is_some() || !text.computes(instruction) {
+            return None;
+        }
+        if instruction.opcode == "setp" {
+            let (&[compare, ty], [_, one, other]) = (&instruction.modifiers[..], &instruction.operands[..]) else {
+                continue;
+            };
+            let view = |operand: &Operand<'a>| match operand {
+                Operand::Name { name, offset: 0 } => views.get(&text.name(inner, name)).cloned(),
+                _ => None,
+            };
+            let ((view, chain), against, is_mirrored) = match (view(one), view(other)) {
+                (Some(view), None) => (view, other, false),
+                (None, Some(view)) => (view, one, true),
+                _ => continue,
+            };
+            let ty = Type::parse(ty).filter(|ty| ty.is_integer() || matches!(ty, Type::B16 | Type::B32 | Type::B64))?;
+            let compare = Compare::parse(compare, ty)?;
+            let compare = if is_mirrored { compare.mirrored() } else { compare };
+            let is_whole = view.then.number().is_none() && view.shift == 0 && view.mask == of_load.mask();
+            // a signed number that is narrower than its register is another one there
+            let is_alike = ty.bytes() == of_load.bytes() || !is_whole || !of_load.is_signed();
+            let against = text.known(inner, against);
+            for operand in [Some(&against), view.then.number()].into_iter().flatten() {
+                asked.extend(known_in(text, (scope, inner), operand)?);
+            }
+            let decides = Decides { at, chain, view, ty, compare, against, asked, takes };
+            return is_alike.then_some(decides);
+        }
+        step(text, at, of_load, &mut views);
+    }
+    None
+}
+
+/// A number, or a register that has the same name where the load stands: its name, if it is one. `None`: something else.
+fn known_in<'a>(text: &Text<'a>, (outer, inner): (Scope, Scope), operand: &Operand<'a>) -> Option<Option<Name<'a>>> {
+    match operand {
+        Operand::Bits(_) => Some(None),
+        Operand::Name { name, offset: 0 } if !name.contains('.') => {
+            let [there, here] = [outer, inner].map(|scope| text.name(scope, name));
+            (there == here).then_some(Some(here))
+        }
+        _ => None,
+    }
+}
+
+/// What registers have of the word behind an instruction.
+fn step<'a>(text: &Text<'a>, at: usize, loaded: Type, views: &mut Views<'a>) {
+    let (scope, instruction) = text.body[at];
+    let Instruction { opcode, modifiers, operands, .. } = instruction;
+    let has = |at: usize| match operands.get(at) {
+        Some(Operand::Name { name, offset: 0 }) => views.get(&text.name(scope, name)).cloned(),
+        _ => None,
+    };
+    let (mut from, mut others) = (has(1), operands.get(2..).unwrap_or_default());
+    if from.is_none() && matches!(*opcode, "add" | "and" | "xor") {
+        (from, others) = (has(2), operands.get(1..2).unwrap_or_default());
+    }
+    text.names_of(at).for_each(|name| _ = views.remove(&name));
+    let (Some((view, mut chain)), Some(ty)) = (from, modifiers.last().and_then(|ty| Type::parse(ty))) else { return };
+    if loaded.is_signed() && ty.bytes() > loaded.bytes() {
+        return;
+    }
+    chain.insert(at);
+    match &operands[0] {
+        Operand::Name { name, offset: 0 } => {
+            let others: Vec<Operand<'a>> = others.iter().map(|operand| text.known(scope, operand)).collect();
+            let part = part((opcode, modifiers), &others, view, ty);
+            views.extend(part.map(|view| (text.name(scope, name), (view, chain))));
+        }
+        Operand::Vector(all) if view.then.number().is_none() => {
+            let bits = 8 * ty.bytes() / all.len() as u32;
+            for (number, operand) in all.iter().enumerate() {
+                let part = view.clone().bits(bits * number as u32, bits);
+                if let (Operand::Name { name, offset: 0 }, Some(view)) = (operand, part) {
+                    views.insert(text.name(scope, name), (view, chain.clone()));
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// What an instruction makes of a part of a word, if that is a part, too.
+fn part<'a>(
+    (opcode, modifiers): (&str, &[&str]),
+    others: &[Operand<'a>],
+    view: View<Operand<'a>>,
+    ty: Type,
+) -> Option<View<Operand<'a>>> {
+    let number = |at: usize| match others.get(at) {
+        Some(Operand::Bits(bits)) => Some(*bits),
+        _ => None,
+    };
+    if opcode == "mov" {
+        return Some(view);
+    }
+    if view.then.number().is_some() {
+        return None;
+    }
+    let bits = 8 * ty.bytes();
+    let then = |then: fn(Operand<'a>) -> Then<Operand<'a>>| Some(View { then: then(others.first()?.clone()), ..view });
+    match (opcode, modifiers) {
+        ("and", _) => Some(View { mask: view.mask & number(0)?, ..view }),
+        ("shr", _) if !ty.is_signed() => view.bits(u32::try_from(number(0)?).ok()?, bits),
+        ("bfe", _) if !ty.is_signed() => view.bits(u32::try_from(number(0)?).ok()?, u32::try_from(number(1)?).ok()?),
+        ("cvt", &[to, _]) => {
+            let to = Type::parse(to)?;
+            let is_kept = to.bytes() <= ty.bytes() || !ty.is_signed();
+            let is_wider = to.is_signed() && to.bytes() < 4; // than the number, the register
+            let are_integers = [to, ty].iter().all(|ty| ty.is_integer());
+            (is_kept && !is_wider && are_integers).then(|| View { mask: view.mask & ty.mask() & to.mask(), ..view })
+        }
+        ("sub", [_]) => then(Then::Minus),
+        ("add", [_]) => then(Then::Plus),
+        ("xor", _) => then(Then::Xor),
+        // no byte of the other operand, and no sign
+        ("prmt", ["b32"]) if number(1)? & 0xcccc == 0 => {
+            Some(View { then: Then::Bytes(others.get(1)?.clone()), mask: view.mask & u64::from(u32::MAX), ..view })
+        }
+        _ => None,
+    }
+}
