@@ -235,6 +235,22 @@ fn a_thread_that_votes_elsewhere_goes_round() {
     assert_eq!(check(&waits), Ok(true));
 }
 
+/// A thread that polls two words in turn is parked if neither has changed since it was read. Whether one had changed since the round began made one order of steps
+/// differ from an equivalent one, and a search said that the program is not deterministic.
+#[test]
+fn a_change_before_a_word_is_read_again_is_no_news() {
+    let add = |word| Step::AddSignal { to: 0, word };
+    let program = vec![
+        vec![Step::Store { word: 2, value: 1 }, Step::Poll { word: 1, unless: "lt", value: 1, notes: false }],
+        vec![Step::Signal { to: 0, word: 2, value: 1 }, Step::Twice { words: [2, 1], value: 1 }],
+        vec![add(2)],
+        vec![add(1)],
+    ];
+    let source = Source::ptx("random.ptx", looking(&source(&program)));
+    let found = seen((&source, 2), Explore::All { limit: LIMIT }, Races::Find);
+    assert!(found.is_ok_and(|seen| !seen.races), "of its first classes");
+}
+
 #[test]
 fn a_search_of_random_kernels_ends() {
     let small = Cell::new(0);

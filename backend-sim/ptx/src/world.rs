@@ -360,10 +360,10 @@ pub trait World {
         0
     }
 
-    /// A thread that only waits looks again at these addresses, because some of the memory has changed since the round began, when it was
-    /// this [time](World::now). `thread` is the number of the thread in its block.
-    fn looks_again(&mut self, thread: u32, reads: &[(u64, u8)], since: u64) {
-        let _ = (thread, reads, since);
+    /// A thread that only waits looks again, because some of the memory that it has read has changed since then. `reads`: addresses, how many bytes,
+    /// and the [time](World::now) at which they were read first. `thread` is the number of the thread in its block.
+    fn looks_again(&mut self, thread: u32, reads: &[(u64, u8, u64)]) {
+        let _ = (thread, reads);
     }
 
     /// Whether other threads and blocks come first, when a thread has looked at memory for many rounds of a loop, did nothing visible, and is in

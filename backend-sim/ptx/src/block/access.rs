@@ -79,7 +79,7 @@ impl Block {
             return false;
         }
         let noted = self.paces.active(first) & lanes.mask();
-        each_lane(noted).for_each(|lane| threads[lane].spin.read(from[lane], memory.bytes));
+        each_lane(noted).for_each(|lane| threads[lane].spin.read(from[lane], memory.bytes, &self.changes));
         true
     }
 
@@ -102,7 +102,7 @@ impl Block {
         }
         let Some(changed) = world.store_together(&access, lanes.mask(), to, values) else { return false };
         let noted = self.paces.active(first) & lanes.mask() & !changed;
-        each_lane(noted).for_each(|lane| threads[lane].spin.read(to[lane], memory.bytes));
+        each_lane(noted).for_each(|lane| threads[lane].spin.read(to[lane], memory.bytes, &self.changes));
         self.changed_together(first, changed, to, memory.bytes);
         true
     }

@@ -73,7 +73,7 @@ impl Block {
                 None => self.paces.visible(index),
                 Some(reads) => {
                     if self.paces.is_active(index) {
-                        reads.iter().for_each(|&(address, bytes)| thread.spin.read(address, bytes));
+                        reads.iter().for_each(|&(address, bytes)| thread.spin.read(address, bytes, &self.changes));
                     }
                     if !reads.is_empty() {
                         self.paces.looked(index);

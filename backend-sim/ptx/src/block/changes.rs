@@ -1,11 +1,11 @@
 //! The last changes of memory that a block has seen, and when they were.
 
-use super::cycle::Watch;
+use super::cycle::Read;
 
 /// So many changes of memory are kept; who comes after more than that looks again.
 const KEPT_CHANGES: usize = 64;
 
-/// The last changes of memory that the block has seen. What changes within a round of a spin may have been read before that.
+/// The last changes of memory that the block has seen. What changes within a round of a spin may have been read before that, or not yet.
 #[derive(Clone, Debug)]
 pub(super) struct Changes {
     last: [(u64, u64); KEPT_CHANGES],
@@ -32,18 +32,22 @@ impl Changes {
         Begin { changes: self.count, now: self.now }
     }
 
-    /// Whether something of this has changed since a round began.
-    pub(super) fn touch(&self, watch: &Watch, since: Begin) -> bool {
-        self.count - since.changes > KEPT_CHANGES as u64
-            || (since.changes..self.count).any(|number| {
+    /// Whether something of what was read has changed behind that, in a round that began at this time. `any`: more was read than this.
+    pub(super) fn touch(&self, reads: &[Read], any: bool, since: Begin) -> bool {
+        let changed = |read: &Read| {
+            (read.when.changes..self.count).any(|number| {
                 let (address, bytes) = self.last[number as usize % KEPT_CHANGES];
-                watch.covers(address, bytes)
+                read.is_touched(address, bytes)
             })
+        };
+        self.count - since.changes > KEPT_CHANGES as u64
+            || any && self.count > since.changes
+            || reads.iter().any(changed)
     }
 }
 
-/// When a round began.
-#[derive(Clone, Copy, Debug, Default)]
+/// When a round began, or something was read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Begin {
     /// So many changes of memory there were.
     changes: u64,

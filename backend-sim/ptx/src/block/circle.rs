@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::cycle::{Cycle, Standing, Watch};
 use super::thread::{Frame, State};
-use super::turn::DELAY;
+use super::turn::{DELAY, looks_again};
 use super::{Block, FaultKind, Halt};
 use crate::module::Place;
 use crate::world::World;
@@ -136,17 +136,17 @@ impl Block {
             all.extend(&cycle.reads);
             (cycle.begin, *since) = (self.changes.begin(), 0);
         }
-        let watch = Arc::new(Watch::of(all, any));
+        let watch = Arc::new(Watch::of(&all, any));
         if watch.is_empty() {
             return self.circle_waits_for_time(members, timed, place);
         }
-        let is_again = self.changes.touch(&watch, since);
+        let is_again = self.changes.touch(&all, any, since);
         for &thread in members {
             let reads = std::mem::take(&mut self.threads[thread].spin.circle.cycle.reads);
             if is_again {
-                world.looks_again(thread as u32, &watch.ranges, since.now);
+                looks_again(world, thread, &all);
             } else {
-                let reads = Watch::of(reads, false).ranges;
+                let reads = Watch::of(&reads, false).ranges;
                 self.threads[thread].state = State::Parked { watch: Arc::clone(&watch), reads, place };
                 self.parked += 1;
             }

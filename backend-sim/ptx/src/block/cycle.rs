@@ -9,6 +9,21 @@ const MOST_READS: usize = 1024;
 /// More words of its own memory than this that a thread has changed since its state was kept: it does not only wait.
 const MOST_OWN: usize = 64;
 
+/// A range of addresses that was read, and when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Read {
+    pub(super) address: u64,
+    pub(super) bytes: u8,
+    pub(super) when: Begin,
+}
+
+impl Read {
+    /// Whether it has read some of this.
+    pub(super) fn is_touched(&self, address: u64, bytes: u64) -> bool {
+        self.address < address.saturating_add(bytes) && address < self.address + u64::from(self.bytes)
+    }
+}
+
 /// The memory whose change can end a spin: ranges of addresses, or any.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Watch {
@@ -19,7 +34,8 @@ pub(super) struct Watch {
 
 impl Watch {
     /// What was read by several threads, or by one again and again.
-    pub(super) fn of(mut ranges: Vec<(u64, u8)>, any: bool) -> Watch {
+    pub(super) fn of(reads: &[Read], any: bool) -> Watch {
+        let mut ranges: Vec<(u64, u8)> = reads.iter().map(|read| (read.address, read.bytes)).collect();
         ranges.sort_unstable();
         ranges.dedup();
         Watch { ranges, any }
@@ -66,7 +82,7 @@ pub(super) struct Cycle {
     registers: Vec<u64>,
     own: Own,
     /// What the thread has read since its round began: since its state was kept, or was the same again.
-    pub(super) reads: Vec<(u64, u8)>,
+    pub(super) reads: Vec<Read>,
     /// When its round began.
     pub(super) begin: Begin,
     /// It has looked at a clock.
@@ -96,9 +112,10 @@ impl Cycle {
     }
 
     #[inline]
-    pub(super) fn read(&mut self, address: u64, bytes: u8) {
-        if self.reads.len() < MOST_READS && self.reads.last() != Some(&(address, bytes)) {
-            self.reads.push((address, bytes));
+    pub(super) fn read(&mut self, read: Read) {
+        let is_last = |last: &Read| (last.address, last.bytes) == (read.address, read.bytes);
+        if self.reads.len() < MOST_READS && !self.reads.last().is_some_and(is_last) {
+            self.reads.push(read);
         }
     }
 

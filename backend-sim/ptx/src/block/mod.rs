@@ -435,7 +435,7 @@ impl Block {
     #[inline]
     fn has_read(&self, thread: &mut Thread, index: usize, address: u64, bytes: u8) {
         if self.paces.is_active(index) {
-            thread.spin.read(address, bytes);
+            thread.spin.read(address, bytes, &self.changes);
         }
     }
 

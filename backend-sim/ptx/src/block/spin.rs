@@ -8,7 +8,7 @@
 
 use super::changes::Changes;
 use super::circle::Circle;
-use super::cycle::{Cycle, Standing, Watch};
+use super::cycle::{Cycle, Read, Standing, Watch};
 use super::lanes::Row;
 use super::thread::Thread;
 use crate::op::Special;
@@ -22,8 +22,8 @@ pub(super) enum Round {
     Goes,
     /// It only waits.
     Waits(Watch),
-    /// It only waits, and what it has read has changed since the round began, at this time. So it looks again.
-    Again(Watch, u64),
+    /// It only waits, and something of this has changed since it was read. So it looks again.
+    Again(Vec<Read>),
 }
 
 #[derive(Clone, Debug, Default)]
@@ -43,10 +43,11 @@ pub(super) struct Spin {
 impl Spin {
     /// Notes a read of a thread of which a state is kept.
     #[inline]
-    pub(super) fn read(&mut self, address: u64, bytes: u8) {
-        self.cycle.read(address, bytes);
+    pub(super) fn read(&mut self, address: u64, bytes: u8, changes: &Changes) {
+        let read = Read { address, bytes, when: changes.begin() };
+        self.cycle.read(read);
         if self.circle.is_kept() {
-            self.circle.cycle.read(address, bytes);
+            self.circle.cycle.read(read);
         }
     }
 
@@ -128,13 +129,13 @@ impl Thread {
         if !spin.met && spin.cycle.is_back(self.standing(pc, registers, lane)) {
             let spin = &mut self.spin;
             let any = spin.cycle.has_read_much();
-            let watch = Watch::of(std::mem::take(&mut spin.cycle.reads), any);
+            let reads = std::mem::take(&mut spin.cycle.reads);
             // When it is woken, one further round without a change parks it again.
             spin.since = 0;
             let since = std::mem::replace(&mut spin.cycle.begin, changes.begin());
-            return match changes.touch(&watch, since) {
-                true => Round::Again(watch, since.now),
-                false => Round::Waits(watch),
+            return match changes.touch(&reads, any, since) {
+                true => Round::Again(reads),
+                false => Round::Waits(Watch::of(&reads, any)),
             };
         }
         let spin = &mut self.spin;

@@ -132,7 +132,7 @@ impl Block {
                         Err(refusal) => refused!(refusal, plain!($bytes, address, Load)),
                     }
                     if is_active {
-                        threads[lead].spin.read(address, $bytes);
+                        threads[lead].spin.read(address, $bytes, &self.changes);
                     }
                 }
             }};
@@ -155,7 +155,7 @@ impl Block {
                             self.changed(first + lead, address, $bytes);
                             is_active = false;
                         }
-                        Ok(false) if is_active => threads[lead].spin.read(address, $bytes),
+                        Ok(false) if is_active => threads[lead].spin.read(address, $bytes, &self.changes),
                         Ok(false) => {}
                         Err(refusal) => refused!(refusal, plain!($bytes, address, Store)),
                     }

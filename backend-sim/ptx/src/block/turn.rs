@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::barrier::Arrival;
+use super::cycle::Read;
 use super::lanes::{Lanes, Many, One, Row, each_lane};
 use super::spin::Round;
 use super::thread::{Frame, State, Thread};
@@ -152,8 +153,8 @@ impl Block {
                 self.others_first |= thread.spin.has_looked_long() && world.others_first();
                 return Ok(self.others_first);
             }
-            Round::Again(watch, since) => {
-                world.looks_again(index as u32, &watch.ranges, since);
+            Round::Again(reads) => {
+                looks_again(world, index, &reads);
                 return Ok(false);
             }
             Round::Waits(watch) => watch,
@@ -252,3 +253,9 @@ pub(super) const DELAY: u64 = 1 << 16;
 
 /// The order of the interpreter's own accesses.
 pub(super) const PLAIN: Order = Order::Weak;
+
+/// Says that a thread looks again at what it has read.
+pub(super) fn looks_again(world: &mut impl World, thread: usize, reads: &[Read]) {
+    let reads: Vec<(u64, u8, u64)> = reads.iter().map(|read| (read.address, read.bytes, read.when.now)).collect();
+    world.looks_again(thread as u32, &reads);
+}

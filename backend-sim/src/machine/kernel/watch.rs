@@ -36,12 +36,19 @@ impl Watch {
 }
 
 impl Watches {
-    /// A poll of a thread is made again, because something was changed by this step or later ones, since it was begun.
-    pub(super) fn begin_behind(&mut self, thread: usize, reads: Vec<Object>, since: usize) {
-        let mut watch = Watch { reads, changes: Vec::new() };
-        let begin = self.all.partition_point(|(_, step)| *step < since);
-        let read = self.all[begin..].iter().filter(|(at, _)| watch.is_read(at));
-        watch.changes = read.map(|(_, step)| *step).collect();
+    /// A poll of a thread is made again, because something that it has read, before this step each, was changed by this step or later ones.
+    pub(super) fn begin_behind(&mut self, thread: usize, reads: Vec<(Object, usize)>) {
+        let mut watch = Watch::default();
+        for (object, since) in reads {
+            let begin = self.all.partition_point(|(_, step)| *step < since);
+            let changes = self.all[begin..].iter().filter(|(at, _)| object.overlaps(at));
+            watch.changes.extend(changes.map(|(_, step)| *step));
+            if !watch.reads.contains(&object) {
+                watch.reads.push(object);
+            }
+        }
+        watch.changes.sort_unstable();
+        watch.changes.dedup();
         self.of.insert(thread, watch);
     }
 

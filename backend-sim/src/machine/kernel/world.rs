@@ -259,11 +259,15 @@ impl World for KernelWorld<'_> {
         self.machine.begun as u64
     }
 
-    fn looks_again(&mut self, thread: u32, reads: &[(u64, u8)], since: u64) {
+    fn looks_again(&mut self, thread: u32, reads: &[(u64, u8, u64)]) {
         if self.machine.mode.needs.tracking {
             let name = self.machine.block_name(self.block);
-            let reads = objects(name, reads, &self.machine.kernels.workspaces).collect();
-            self.machine.kernels.blocks[self.block].watches.begin_behind(thread as usize, reads, since as usize);
+            let workspaces = &self.machine.kernels.workspaces;
+            let object = |&(address, bytes, since): &(u64, u8, u64)| {
+                Some((objects(name, &[(address, bytes)], workspaces).next()?, since as usize))
+            };
+            let reads = reads.iter().filter_map(object).collect();
+            self.machine.kernels.blocks[self.block].watches.begin_behind(thread as usize, reads);
         }
     }
 
