@@ -219,6 +219,42 @@ fn a_search_of_kernels_that_vote_ends() {
     assert!(small.get() > cases * 7 / 10, "only {} of {cases} were small enough", small.get());
 }
 
+/// Threads that add to words, and take from them, and wait until the balance is right.
+fn balances() -> impl Strategy<Value = Vec<Step>> {
+    let (word, by) = (|| 0..WORDS - 1, || prop_oneof![Just(1i64), Just(-1), Just(2), Just(-2)]);
+    let step = prop_oneof![
+        2 => (word(), any::<bool>(), -1..=1i64).prop_map(|(word, least, value)| Step::Balance { word, least, value }),
+        2 => (word(), by()).prop_map(|(word, by)| Step::Move { word, by }),
+        3 => (0..PES, word(), by()).prop_map(|(to, word, by)| Step::MoveSignal { to, word, by }),
+    ];
+    prop::collection::vec(step, 0..=3)
+}
+
+#[test]
+fn a_search_of_kernels_that_add_and_take_away_ends() {
+    let small = Cell::new(0);
+    let programs = (1..=2usize).prop_flat_map(|threads| prop::collection::vec(balances(), PES * threads));
+    let cases = random::check_all(programs, 600, 0x6261_6c61, |program| {
+        small.set(small.get() + u32::from(check(&program).map_err(TestCaseError::fail)?));
+        Ok(())
+    });
+    eprintln!("{} of {cases} were small enough", small.get());
+    assert!(small.get() > cases * 9 / 10, "only {} of {cases} were small enough", small.get());
+}
+
+/// Where something was taken away twice before a thread begins to wait, no single exchange leads to a schedule in which the wait comes between.
+#[test]
+fn what_is_taken_away_may_come_behind_a_wait() {
+    let moves = |by| Step::Move { word: 0, by };
+    let wait = Step::Balance { word: 0, least: true, value: 1 };
+    for steps in 0..5 {
+        let before = vec![Step::Move { word: 1, by: 1 }; steps];
+        let waits = [before, vec![wait]].concat();
+        let program = vec![vec![moves(1), moves(-1)], vec![moves(-1)], waits, vec![], vec![], vec![]];
+        assert_eq!(check(&program), Ok(true));
+    }
+}
+
 /// Who votes with others at another instruction may store in its rounds: the others do not only wait.
 #[test]
 fn a_thread_that_votes_elsewhere_goes_round() {

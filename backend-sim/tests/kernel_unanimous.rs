@@ -24,7 +24,7 @@ fn runs(name: &str) -> impl Fn(&Pe<Sim>) -> Result<()> + '_ {
 
 #[test]
 fn who_votes_about_what_each_has_seen_waits() {
-    for name in ["warp_votes", "warp_votes_for_one", "block_votes"] {
+    for name in ["warp_votes", "warp_votes_for_one", "block_votes", "takes_away"] {
         for pes in [2, 3, 4] {
             assert_eq!(prove(pes, runs(name)).schedules, 1, "{name} on {pes} PEs");
         }

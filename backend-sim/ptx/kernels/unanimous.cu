@@ -75,3 +75,23 @@ extern "C" __global__ void waits_for_another(int *flags, int *data, int *seen) {
         while (!__all_sync(0xffffffff, threadIdx.x >= n || load(flags + threadIdx.x) > round)) {}
     });
 }
+
+// As DeepEP's barriers of a node do: each PE adds to its own words, and others take that away again.
+extern "C" __global__ void takes_away(int *flags, int *data, int *seen) {
+    __shared__ int *table[8];
+    const int me = nvshmem_my_pe(), n = nvshmem_n_pes(), next = (me + 1) % n, t = threadIdx.x;
+    if (t < n) table[t] = (int *)nvshmem_ptr(flags, t);
+    if (t == 0) ((int *)nvshmem_ptr(data, next))[1] = 1;
+    __threadfence_system();
+    __syncthreads();
+    if (t < n) {
+        atomicAdd_system(table[me] + t, 1024);
+        atomicSub_system(table[t] + me, 1024);
+    }
+    while (!__all_sync(0xffffffff, t >= n || load(table[me] + t) <= 0)) {}
+    __syncthreads();
+    if (t == 0) {
+        seen[1] = data[1];
+        seen[2] = 2;
+    }
+}

@@ -352,10 +352,10 @@ impl Condition {
         Condition { is_loop: true, returns, ..condition }
     }
 
-    /// Whether it stays true where its variable only grows, or looks for a single value.
+    /// Whether it stays true where its variable only grows, or only shrinks, or looks for a single value.
     pub(crate) fn may_count(&self) -> bool {
         let Comparison { cmp, or_cyclic, view, .. } = self.comparison;
-        view.is_none() && (cmp == Cmp::Eq || matches!(cmp, Cmp::Ge | Cmp::Gt) && !or_cyclic)
+        view.is_none() && (matches!(cmp, Cmp::Eq | Cmp::Le | Cmp::Lt) || matches!(cmp, Cmp::Ge | Cmp::Gt) && !or_cyclic)
     }
 
     /// How it compares.

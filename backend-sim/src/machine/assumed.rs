@@ -3,7 +3,8 @@
 //! **Updates that commute.** Additions that return nothing leave the same value in either order, and so do two `and`, two `or`, two `xor`,
 //! and two minima or maxima. So the search does not exchange them. Reads and fetches between them are exchanged with each. A wait is
 //! another thing: it may need several updates more or fewer at once, which no single exchange reaches. So where somebody waits
-//! for a word, additions commute only if it is a **counter**: only added to, never negative, and only waited for with `>=` or `>`.
+//! for a word, additions commute only if it is a **counter**: only added to, never negative, and only waited for with `>=` or `>`. In a proof, it may also
+//! be negative and waited for with `<=` or `<`, as a signed number, and something may be taken from it where that harms no wait (`signs.rs`).
 //! The search then finds, for each wait, every *set* of additions that can come before it, one addition more or less at a time. That is
 //! all there is as long as a larger value never ends a wait later. A wait with `==` is one with `>=` where no addition exceeds its value:
 //! in every order a counter ends with the same value, so a run shows it if one does. Other updates commute only where nobody waits.
@@ -38,6 +39,7 @@ use super::ids::{AgentId, PeId};
 use super::parts::Parts;
 use super::past::Past;
 use super::phases::{Mbarrier, Phases};
+use super::signs::Signs;
 use super::steady::{Beginning, Doubt, Replaced, Steady, Waited, What};
 use super::tells::Tells;
 use super::{Fold, Machine, Touch};
@@ -67,6 +69,8 @@ pub(crate) struct Assumptions {
     words: BTreeMap<Word, Seen>,
     /// Waits of the current run, and updates that may make their conditions false.
     steady: Steady,
+    /// Waits and additions of the current run.
+    signs: Signs,
     /// The updates of the current run since each word's last plain write.
     updates: BTreeMap<Word, Updates>,
     /// Plain writes of the current run that may disturb waits.
@@ -131,6 +135,8 @@ struct Seen {
     otherwise: bool,
     /// The largest value that an addition has left.
     largest: u64,
+    /// It was negative, or something was taken from it.
+    signed: bool,
     /// It was written plainly where a wait can be before that as well as behind it.
     disturbed: bool,
     /// What waits have compared it with.
@@ -191,19 +197,12 @@ pub(super) fn near(pe: PeId, span: Span) -> std::ops::Range<Word> {
         ..word(pe, Span { start: span.start + span.len, ..span })
 }
 
-impl Waited {
-    /// Whether a counter of so many bytes, which has been as large as this, has exceeded what this waits for with `==`. A negative value is
-    /// larger than others here, so nothing is assumed of counters that begin or end below 0.
-    fn is_passed(&self, largest: u64, len: usize) -> bool {
-        let wants_negative = self.wanted >> (8 * len - 1) & 1 == 1;
-        self.comparison.cmp == Cmp::Eq && (wants_negative || largest > self.wanted)
-    }
-}
-
 impl Seen {
-    /// Compares the largest value with what somebody waits for with `==`. Returns whether it is news that the word is no counter.
+    /// Compares the largest value with what somebody waits for with `==`, and how they compare negative ones. Returns whether it is news that the word is
+    /// no counter.
     fn compare_largest(&mut self) -> bool {
-        let passed = self.tests.iter().any(|test| test.is_passed(self.largest, self.len));
+        let is_passed = |test: &Waited| test.is_passed(self.largest, self.len) || self.signed && !test.is_signed();
+        let passed = self.tests.iter().any(is_passed);
         let news = passed && !self.otherwise;
         self.otherwise |= passed;
         news
@@ -240,6 +239,7 @@ impl Assumptions {
         self.updates.clear();
         self.writes.clear();
         self.steady.begin();
+        self.signs.begin();
         self.fabric.forget_reads();
         self.phases.begin();
     }
@@ -316,6 +316,7 @@ impl Assumptions {
             let seen = match what {
                 What::Falsified => &mut seen.falsified,
                 What::Forgets => &mut seen.forgets,
+                What::Harms => &mut seen.otherwise,
             };
             self.news |= !std::mem::replace(seen, true);
         }
@@ -335,7 +336,16 @@ impl Assumptions {
             }
             let seen = self.words.entry(word).or_default();
             let [before, now] = [&*seen, &other].map(|seen| {
-                [seen.added, seen.folded, seen.mixed, seen.otherwise, seen.disturbed, seen.falsified, seen.forgets]
+                [
+                    seen.added,
+                    seen.folded,
+                    seen.mixed,
+                    seen.otherwise,
+                    seen.disturbed,
+                    seen.falsified,
+                    seen.forgets,
+                    seen.signed,
+                ]
             });
             self.news |= before.iter().zip(now).any(|(before, now)| now && !before);
             seen.added |= other.added;
@@ -345,6 +355,7 @@ impl Assumptions {
             seen.disturbed |= other.disturbed;
             seen.falsified |= other.falsified;
             seen.forgets |= other.forgets;
+            seen.signed |= other.signed;
             seen.largest = seen.largest.max(other.largest);
             for test in other.tests {
                 self.news |= seen.tests.insert(test);
@@ -359,17 +370,26 @@ impl Assumptions {
     }
 
     /// A word is added to, and has this value now. Returns how that touches it.
-    pub(super) fn add(&mut self, pe: PeId, span: Span, by: u64, value: u64) -> Touch {
-        let is_negative = |number: u64| number >> (8 * span.len - 1) & 1 == 1;
-        // it shrinks for somebody: the sum is too large for some type, or was
-        let shrinks = is_negative(by) || is_negative(value) || is_negative(value.wrapping_sub(by));
+    pub(super) fn add(&mut self, pe: PeId, span: Span, by: u64, value: u64, step: usize) -> Touch {
+        let number = |bits: u64| (bits << (64 - 8 * span.len)).cast_signed() >> (64 - 8 * span.len);
+        let [by_number, before, now] = [by, value.wrapping_sub(by), value].map(number);
+        // for somebody the sum is too large, or was
+        let signed = [by_number, before, now].iter().any(|number| *number < 0);
+        let harms = match self.proof {
+            true => {
+                self.signs.adds(word(pe, span), step, (by_number, now), span.len)
+                    || before.checked_add(by_number) != Some(now)
+            }
+            false => signed,
+        };
         let (seen_between, commutes) = (self.fabric.matters((pe, span.alloc)), self.reduce >= Reduce::Counters);
         let seen = self.meet(word(pe, span), span.len);
-        let mut news = !seen.added || shrinks && !seen.otherwise;
+        let mut news = !seen.added || harms && !seen.otherwise || signed && !seen.signed;
         seen.added = true;
-        seen.otherwise |= shrinks;
-        if value > seen.largest {
-            seen.largest = value;
+        seen.otherwise |= harms;
+        seen.signed |= signed;
+        if value > seen.largest || news {
+            seen.largest = seen.largest.max(value);
             news |= seen.compare_largest();
         }
         let touch = if seen.no_counter || seen_between || !commutes { Touch::Atomic } else { Touch::Add { by } };
@@ -464,8 +484,8 @@ impl Assumptions {
 
     /// A wait for some variables begins. `disturbed`: whether nothing orders it with the last plain write of a variable.
     pub(super) fn wait(&mut self, condition: &Condition, mut disturbed: impl FnMut(Span) -> bool) {
-        let may_grow = condition.may_count();
         for test in condition.tests() {
+            let may_grow = condition.may_count() && (self.proof || !matches!(test.comparison.cmp, Cmp::Le | Cmp::Lt));
             let seen = self.meet(word(test.pe, test.variable), test.variable.len);
             let mut news = !may_grow && !seen.otherwise;
             seen.otherwise |= !may_grow;
@@ -483,12 +503,21 @@ impl Assumptions {
     /// An agent waits for a word from now on. `past`: what that comes after, if pasts are kept.
     pub(super) fn begins_to_wait(&mut self, agent: AgentId, test: &Test, past: Option<&Past>) {
         let key = word(test.pe, test.variable);
+        if self.proof {
+            let harmed = self.signs.begins(key, (agent, Waited::of(test)), past);
+            self.steady.doubts(harmed);
+        }
         if self.watches(key) {
             let is_steady = self.is_steady(test.pe, test.variable);
             let beginning = Beginning { agent, past: past.filter(|_| is_steady), is_steady };
             let updates = self.updates.get(&key).into_iter().flat_map(Updates::replaced);
             self.steady.wait(key, Waited::of(test), beginning, updates);
         }
+    }
+
+    /// The wait of an agent has ended.
+    pub(super) fn has_waited(&mut self, agent: AgentId, test: &Test) {
+        self.signs.ends(word(test.pe, test.variable), agent);
     }
 
     /// A step ends the wait of an agent for a steady word.

@@ -196,7 +196,7 @@ impl Machine {
         let number = self.number();
         let touch = match (&mut self.assumed, adds) {
             (None, _) => Touch::Atomic,
-            (Some(assumed), Some(by)) => assumed.add(pe, word, by, replaced.1),
+            (Some(assumed), Some(by)) => assumed.add(pe, word, by, replaced.1, number),
             (Some(assumed), None) => {
                 let tells = Tells::of(&mut self.races, pe, word);
                 let by_kernel = self.step.by.agent.is_some_and(|agent| self.agents[agent].is_in_kernel());

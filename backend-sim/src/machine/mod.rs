@@ -75,6 +75,7 @@ mod poll;
 mod record;
 mod relaxed;
 mod report;
+mod signs;
 mod starts;
 mod steady;
 mod stream;

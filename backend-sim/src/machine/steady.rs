@@ -85,6 +85,8 @@ pub(super) enum What {
     Falsified,
     /// A wait that has not ended learns less behind an update.
     Forgets,
+    /// An addition harms a wait that it can come behind.
+    Harms,
 }
 
 /// An update and a wait that are wrong for a steady word, unless their order is the same in every schedule.
@@ -106,6 +108,12 @@ enum Place {
 }
 
 impl Doubt {
+    /// An addition that came before a wait, whose beginning comes after this.
+    pub(super) fn added_before(word: Word, step: usize, past: Option<&Past>) -> Doubt {
+        let wait = past.map_or(Place::Ended(None), |past| Place::Begun(past.clone()));
+        Doubt { word, what: What::Harms, update: step, wait }
+    }
+
     /// Whether every schedule of the run's class has the two in this order. `before`: all that comes before a step.
     pub(super) fn is_harmless<'a>(&self, before: impl Fn(usize) -> Option<&'a Past>) -> bool {
         match &self.wait {
@@ -178,6 +186,11 @@ impl Steady {
                 *forgotten = doubt(What::Forgets);
             }
         }
+    }
+
+    /// Something else is in doubt.
+    pub(super) fn doubts(&mut self, doubts: impl Iterator<Item = Doubt>) {
+        self.doubts.extend(doubts);
     }
 
     /// What is in doubt.

@@ -71,6 +71,9 @@ impl Machine {
     pub(super) fn end_wait(&mut self, agent: AgentId) {
         let State::Waiting(condition) = &self.agents[agent].state else { unreachable!("the agent waits") };
         let test = condition.test();
+        if let Some(assumed) = &mut self.assumed {
+            assumed.has_waited(agent, &test);
+        }
         if condition.is_loop {
             let is_steady = self.is_steady_wait(condition);
             return self.loop_ends(agent, test, is_steady);

@@ -152,7 +152,7 @@ fn next(program: &Program, state: &State) -> Vec<State> {
             let mut state = state.clone();
             state.flying.remove(index);
             let word = &mut state.memory[signal.to][signal.word];
-            *word = if signal.adds { *word + signal.value } else { signal.value };
+            *word = if signal.adds { word.wrapping_add(signal.value) } else { signal.value };
             next.push(state);
         }
     }
@@ -282,6 +282,14 @@ fn step(program: &Program, before: &State, thread: usize) -> Option<State> {
         }
         Step::Signal { to, word, value } => state.send(pe, to, word, value, false),
         Step::AddSignal { to, word } => state.send(pe, to, word, 1, true),
+        Step::Move { word, by } => memory[word] = memory[word].wrapping_add(by.cast_unsigned()),
+        Step::MoveSignal { to, word, by } => state.send(pe, to, word, by.cast_unsigned(), true),
+        Step::Balance { word, least, value } => {
+            let found = memory[word].cast_signed();
+            if if least { found < value } else { found > value } {
+                return None;
+            }
+        }
         Step::Ticket => {
             me.note(state.shared[pe]);
             state.shared[pe] += 1;

@@ -77,6 +77,23 @@ pub(crate) enum Step {
         to: usize,
         word: usize,
     },
+    /// Adds this, which may be negative.
+    Move {
+        word: usize,
+        by: i64,
+    },
+    /// The same by a signal.
+    MoveSignal {
+        to: usize,
+        word: usize,
+        by: i64,
+    },
+    /// Loads the word until, as a signed number, it is at least, or at most, this.
+    Balance {
+        word: usize,
+        least: bool,
+        value: i64,
+    },
     /// Takes a ticket in shared memory.
     Ticket,
     /// Adds in shared memory, and looks at nothing.
@@ -241,6 +258,18 @@ fn lines(thread: usize, threads: usize, steps: &[Step], together: bool) -> Strin
             Step::AddSignal { to, word } => {
                 let rest = [("b64", "1".to_string()), ("b32", "10".to_string()), ("b32", to.to_string())];
                 address(word) + &call("", "nvshmemx_signal_op", &word_of(&rest))
+            }
+            Step::Move { word, by } => format!("red.global.sys.add.u64 {}, {by};\n", at(word)),
+            Step::MoveSignal { to, word, by } => {
+                let rest = [("b64", by.to_string()), ("b32", "10".to_string()), ("b32", to.to_string())];
+                address(word) + &call("", "nvshmemx_signal_op", &word_of(&rest))
+            }
+            Step::Balance { word, least, value } => {
+                let goes_on = if least { "lt" } else { "gt" };
+                format!(
+                    "{label}: ld.volatile.global.s64 %rd4, {};\nsetp.{goes_on}.s64 %p1, %rd4, {value};\n@%p1 bra {label};\n",
+                    at(word)
+                )
             }
             Step::Ticket => "atom.shared.add.u64 %rd4, [shared], 1;\nmad.lo.u64 %rd2, %rd2, 10, %rd4;\n".to_string(),
             Step::Count => "red.shared.add.u64 [shared], 1;\n".to_string(),
