@@ -58,6 +58,14 @@ fn flags_that_are_put_up_and_taken_down_by_turns_have_one() {
     }
 }
 
+/// Each comes, and then looks twice: an atomic that leaves a word as it was may still tell something, so it does not commute with others.
+#[test]
+fn polls_by_atomics_that_change_nothing_have_a_class_for_each_order() {
+    for (pes, come, look) in [(1, 1, 1), (2, 2, 6), (3, 6, 90)] {
+        assert_eq!(proved(pes, runs("polls_by_atomics", 1, pes as i32)).schedules, come * look, "{pes}");
+    }
+}
+
 /// What a lock is to order is not ordered where its release tells nothing.
 #[test]
 fn a_lock_that_tells_nothing_is_a_race() {

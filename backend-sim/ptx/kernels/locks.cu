@@ -73,3 +73,18 @@ extern "C" __global__ void under_an_exchanged_lock(int *locks, int *sum, int *) 
         atomicExch_system(shared, 0);
     }
 }
+
+// Polls by atomics that change nothing. The first PE counts those who have come.
+extern "C" __global__ void polls_by_atomics(int *words, int *sum, int *seen) {
+    if (threadIdx.x == 0) {
+        int *count = (int *)nvshmem_ptr(words, 0), *number = (int *)nvshmem_ptr(sum, 0);
+        const int n = nvshmem_n_pes();
+        if (nvshmem_my_pe() == 0) *number = n;
+        __threadfence_system();
+        atomicAdd_system(count, 1);
+        while (atomicAdd_system(count, 0) < n) {}
+        __threadfence_system();
+        seen[0] = *number;
+        while (atomicCAS_system(count, 0, 0) < n) __nanosleep(20);
+    }
+}

@@ -42,7 +42,7 @@ pub fn is_shared(address: u64) -> bool {
     address & !(window::SHARED - 1) == window::SHARED
 }
 
-/// What ends a loop that does nothing but load a word, or compare and swap it, or exchange it for the same: see [`Block::ends_loop`](crate::Block::ends_loop).
+/// What ends a loop that does nothing but load a word, or leave it as it was by an atomic: see [`Block::ends_loop`](crate::Block::ends_loop).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Until<Against = u64> {

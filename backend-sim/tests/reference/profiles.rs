@@ -14,6 +14,8 @@ pub(crate) struct Rules {
     /// A host's put or get waits until its streams have come to what they put to the same PE. The library does so; no text promises it, so it
     /// orders nothing.
     pub(crate) awaits_starts: bool,
+    /// A loop around plain reads goes on only when it has found what it looks for. It tells nothing, so it orders nothing either.
+    pub(crate) plain_polls_wait: bool,
     /// What has arrived is seen by everybody.
     pub(crate) one_fabric: bool,
 }
@@ -27,6 +29,14 @@ impl Rules {
             Profile::Nvlink => [true, true, true],
         };
         let one_fabric = profile != Profile::MixedFabric;
-        Rules { fence_is_quiet, put_returns_delivered, same_target_in_order, awaits_starts: true, one_fabric }
+        let [awaits_starts, plain_polls_wait] = [true; 2];
+        Rules {
+            fence_is_quiet,
+            put_returns_delivered,
+            same_target_in_order,
+            awaits_starts,
+            plain_polls_wait,
+            one_fabric,
+        }
     }
 }

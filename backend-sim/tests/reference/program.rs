@@ -302,6 +302,10 @@ impl Program {
 
 impl Program {
     /// Whether a PE polls: then runs can be as long as they like.
+    pub(crate) fn polls_plainly(&self) -> bool {
+        self.hosts.iter().flatten().any(|call| matches!(call.op, Op::Poll { plainly: true, .. }))
+    }
+
     pub(crate) fn polls(&self) -> bool {
         self.hosts.iter().flatten().any(|call| matches!(call.op, Op::Poll { .. } | Op::Lock { .. }))
     }

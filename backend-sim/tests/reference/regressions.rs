@@ -145,3 +145,12 @@ fn a_host_that_reads_another_word_behind_two_reads_does_not_poll() {
     let program = [vec![host(Signal { to: 1, update: set(0, 1) })], vec![read(0), read(0), read(1), read(0)]];
     compare(&Program::new(2, program));
 }
+
+/// A host that has polled a signal plainly, marked as meant, comes after what the signal followed, and knows nothing of it. The simulator had the race, the model none.
+#[test]
+fn who_polls_plainly_knows_nothing() {
+    let signal = Some(set(2, 1));
+    let poll = host(Poll { plainly: true, word: 2, also: None, cmp: Cmp::Ge, value: 1 });
+    let send = host(Put { to: 1, dst: 0, src: 0, len: 1, nbi: false, signal });
+    compare(&Program::new(4, [vec![send], vec![poll, host(Read { src: 0, len: 1 })]]).in_pieces(1));
+}

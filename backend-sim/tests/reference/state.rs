@@ -110,8 +110,9 @@ pub(crate) fn allowed(program: &Program, rules: Rules, limit: usize) -> Option<A
         }
     }
     allowed.may_race = allowed.racy || races::waits_for_a_put(program);
-    if plan.awaits_starts() && !allowed.may_race {
-        allowed.may_race = self::allowed(program, Rules { awaits_starts: false, ..rules }, limit)?.racy;
+    if (plan.awaits_starts() || rules.plain_polls_wait && program.polls_plainly()) && !allowed.may_race {
+        let unordered = Rules { awaits_starts: false, plain_polls_wait: false, ..rules };
+        allowed.may_race = self::allowed(program, unordered, limit)?.racy;
     }
     Some(allowed)
 }
@@ -169,11 +170,11 @@ impl Plan {
         if let Some(variable) = looks_at {
             let Task::Op(op) = &self.agents[agent].work[begun - 1].task else { unreachable!("a wait is an operation") };
             let accesses = self.look_touches(agent, op, variable);
-            if let Op::Poll { word, also, cmp, value, .. } = *op {
+            if let Op::Poll { word, also, cmp, value, plainly } = *op {
                 let looked_at = if variable == 0 { word } else { also.expect("there are two") };
                 let found = self.found_by(state, agent, looked_at);
                 let mut state = state.clone();
-                if compares(cmp, found, value) {
+                if compares(cmp, found, value) || plainly && !self.rules.plain_polls_wait {
                     state.agents[agent].looks_at = None;
                     state.saw[self.agents[agent].pe].extend([looked_at as u64, found]);
                 } else if also.is_some() {

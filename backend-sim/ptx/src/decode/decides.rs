@@ -106,10 +106,15 @@ pub(super) fn decides<'a>(text: &Text<'a>, load: usize) -> Option<Decides<'a>> {
         return None;
     };
     let of_load = instruction.modifiers.last().and_then(|ty| Type::parse(ty))?;
-    let takes = match swap.first().map(|operand| text.known(scope, operand)) {
-        None => Takes::Nothing,
-        Some(found) if instruction.modifiers.contains(&"cas") => Takes::One(found),
-        Some(left) => Takes::Any(left, of_load),
+    let has = |word: &str| instruction.modifiers.contains(&word);
+    let operands: Vec<Operand<'a>> = swap.iter().map(|operand| text.known(scope, operand)).collect();
+    let takes = match &operands[..] {
+        [] => Takes::Nothing,
+        [found, left] if has("cas") && found == left => Takes::Nothing,
+        [found, _] if has("cas") => Takes::One(found.clone()),
+        [left] if has("exch") => Takes::Any(left.clone(), of_load),
+        [Operand::Bits(0)] => Takes::Nothing, // an addition, or the like
+        _ => return None,
     };
     if of_load.is_signed() && of_load.bytes() < 4 {
         return None; // its register is wider

@@ -40,8 +40,8 @@ fn with_votes_among_them<'a>(text: &Text<'a>, mut polls: BTreeMap<usize, Poll<'a
 
 /// Whether an instruction looks at a word, and may leave it as it was.
 fn is_look(instruction: &Instruction<'_>) -> bool {
-    let swaps = || instruction.modifiers.iter().any(|word| matches!(*word, "cas" | "exch"));
-    (instruction.opcode == "ld" || instruction.opcode == "atom" && swaps()) && instruction.guard.is_none()
+    let may_leave = || instruction.modifiers.iter().any(|word| matches!(*word, "cas" | "exch" | "add" | "or" | "xor"));
+    (instruction.opcode == "ld" || instruction.opcode == "atom" && may_leave()) && instruction.guard.is_none()
 }
 
 /// Whether two looks are at the same, for the same.

@@ -1,4 +1,4 @@
-//! Loops of kernels that do nothing but load a word of their own PE, or compare and swap one of any PE, or exchange it: waits, as if by a call. Plain loads too,
+//! Loops of kernels that do nothing but load a word of their own PE, or look at one of any PE by an atomic that mostly leaves it as it was: waits, as if by a call. Plain loads too,
 //! where their races are no findings: elsewhere such a loop is a race, or has no end.
 //!
 //! A look in vain leaves nothing behind, so it is no step, and a loop that is ended by one update has one class. The race detector is
@@ -6,7 +6,7 @@
 
 use onesided::backend::{Against, Span, Wait};
 use onesided::{Cmp, DType};
-use onesided_ptx::{Access, AccessKind, AtomicOp, Compare, Type, Until};
+use onesided_ptx::{Access, AccessKind, Compare, Type, Until};
 
 use super::super::access::{Awaited, Test};
 use super::super::agent::{Agent, Condition, State};
@@ -26,7 +26,7 @@ pub(in crate::machine) struct Ending {
 impl Machine {
     /// A thread comes to an access. If it is in a loop that does nothing else: what ends the loop.
     pub(super) fn ends_loop(&mut self, thread: AgentId, id: BlockId, access: &Access) -> Option<Condition> {
-        let takes = matches!(access.kind, AccessKind::Atomic(AtomicOp::CompareSwap | AtomicOp::Exchange));
+        let takes = matches!(access.kind, AccessKind::Atomic(_));
         let me = self.agents[thread].pe;
         if access.is_shared() || !takes && access.kind != AccessKind::Load {
             return None;

@@ -151,6 +151,22 @@ fn a_loop_may_exchange_what_it_waits_for() {
     assert_eq!(exchanges("1", "setp.gt.s32 %p1, %r1, 0;"), nothing, "of other comparisons nobody asks what it leaves");
 }
 
+#[test]
+fn a_loop_may_look_by_an_atomic_that_changes_nothing() {
+    let looks = |atomic: &str| polls(&format!("L: atom.{atomic}; setp.lt.u32 %p1, %r1, 3; @%p1 bra L;"));
+    for changes_nothing in
+        ["add.u32 %r1, [%rd1], 0", "or.b32 %r1, [%rd1], 0", "xor.b32 %r1, [%rd1], 0", "cas.b32 %r1, [%rd1], 0, 0"]
+    {
+        assert_eq!(looks(changes_nothing), ["0: Ge U32 3"], "{changes_nothing}");
+    }
+    let nothing: [&str; 0] = [];
+    for changes in
+        ["add.u32 %r1, [%rd1], 1", "add.u32 %r1, [%rd1], %r2", "and.b32 %r1, [%rd1], 0", "cas.b32 %r1, [%rd1], 0, 1"]
+    {
+        assert_eq!(looks(changes), nothing, "{changes}");
+    }
+}
+
 /// `while (!all(skips || load(flag) == 1));` and the like.
 #[test]
 fn threads_may_vote_about_going_on() {
