@@ -242,6 +242,37 @@ fn a_search_of_kernels_that_add_and_take_away_ends() {
     assert!(small.get() > cases * 9 / 10, "only {} of {cases} were small enough", small.get());
 }
 
+/// A loop that loads plainly where it looks may look elsewhere in the next round, where its races are no findings.
+#[test]
+fn a_loop_that_loads_where_it_looks_may_look_elsewhere() {
+    let text = ".version 8.0\n.target sm_90\n.address_size 64
+.visible .entry k(.param .u64 k_param_0)
+{
+.reg .b64 %rd<6>; .reg .b32 %r<3>; .reg .pred %p<3>;
+ld.param.u64 %rd1, [k_param_0];
+mov.u32 %r2, %tid.x;
+setp.ne.s32 %p1, %r2, 0;
+add.u64 %rd2, %rd1, 8;
+@!%p1 st.global.u64 [%rd1], %rd2;
+barrier.sync 0;
+@%p1 bra T;
+L: ld.global.u64 %rd3, [%rd1];
+ld.volatile.global.u64 %rd4, [%rd3];
+setp.eq.u64 %p2, %rd4, 0;
+@%p2 bra L;
+bra.uni E;
+T: add.u64 %rd2, %rd1, 16;
+st.volatile.global.u64 [%rd2], 1;
+st.global.u64 [%rd1], %rd2;
+E: ret;
+}
+";
+    let source = Source::ptx("elsewhere.ptx", text);
+    let noted = seen((&source, 2), Explore::All { limit: LIMIT }, Races::Note).unwrap();
+    assert!(noted.complete && noted.races && !noted.outcomes.contains("deadlock"), "{:?}", noted.outcomes);
+    assert!(seen((&source, 2), Explore::All { limit: LIMIT }, Races::Find).unwrap().races);
+}
+
 /// Where something was taken away twice before a thread begins to wait, no single exchange leads to a schedule in which the wait comes between.
 #[test]
 fn what_is_taken_away_may_come_behind_a_wait() {
