@@ -24,8 +24,8 @@ pub(super) struct Signs {
 /// The additions to a word.
 #[derive(Debug, Default)]
 struct Sum {
-    /// The steps, and whether they take away.
-    steps: Vec<(usize, bool)>,
+    /// The steps that add, and those that take away.
+    steps: [Vec<usize>; 2],
     /// All that was added and taken away.
     moved: u128,
 }
@@ -65,11 +65,10 @@ impl Signs {
         past: Option<&Past>,
     ) -> impl Iterator<Item = Doubt> {
         self.waits.entry(word).or_default().push((agent, waited));
-        let steps = self.sums.get(&word).into_iter().flat_map(|sum| &sum.steps);
-        let may_harm = move |&&(step, takes_away): &&(usize, bool)| {
-            !waited.is_helped(takes_away) && !past.is_some_and(|past| past.contains(step))
-        };
-        steps.filter(may_harm).map(move |&(step, _)| Doubt::added_before(word, step, past))
+        let harmful = usize::from(waited.is_helped(false));
+        let steps = self.sums.get(&word).into_iter().flat_map(move |sum| &sum.steps[harmful]);
+        let may_be_later = move |step: &&usize| !past.is_some_and(|past| past.contains(**step));
+        steps.filter(may_be_later).map(move |&step| Doubt::added_before(word, step, past))
     }
 
     /// The wait of an agent has ended.
@@ -83,11 +82,10 @@ impl Signs {
     pub(super) fn adds(&mut self, word: Word, step: usize, (by, value): (i64, i64), bytes: usize) -> bool {
         let takes_away = by < 0;
         let sum = self.sums.entry(word).or_default();
-        sum.steps.push((step, takes_away));
+        sum.steps[usize::from(takes_away)].push(step);
         sum.moved += u128::from(by.unsigned_abs());
         let exceeds = u128::from(value.unsigned_abs()) + sum.moved > (1 << (8 * bytes - 1)) - 1;
-        let has_both = sum.steps.iter().any(|&(_, other)| other != takes_away);
         let harms = |(_, waited): &(AgentId, Waited)| !waited.is_helped(takes_away);
-        exceeds && (has_both || takes_away) || self.waits.get(&word).into_iter().flatten().any(harms)
+        exceeds && !sum.steps[1].is_empty() || self.waits.get(&word).into_iter().flatten().any(harms)
     }
 }
