@@ -1,4 +1,4 @@
-//! Kernels whose threads each poll a word, and vote about going on: each waits for its own word, and in a proof nothing depends on when.
+//! Kernels whose threads each poll a word, and vote about going on, or poll several in turn: each wait is for one word, and in a proof nothing depends on when.
 
 use onesided::{Grid, Pe, Result, Source, args};
 use onesided_sim::{Config, Explore, Sim, Simulation, VerdictKind, prove};
@@ -23,8 +23,8 @@ fn runs(name: &str) -> impl Fn(&Pe<Sim>) -> Result<()> + '_ {
 }
 
 #[test]
-fn who_votes_about_what_each_has_seen_waits() {
-    for name in ["warp_votes", "warp_votes_for_one", "block_votes", "takes_away"] {
+fn who_polls_several_words_waits_for_one_after_the_other() {
+    for name in ["warp_votes", "warp_votes_for_one", "block_votes", "takes_away", "looks_at_both"] {
         for pes in [2, 3, 4] {
             assert_eq!(prove(pes, runs(name)).schedules, 1, "{name} on {pes} PEs");
         }

@@ -95,3 +95,13 @@ extern "C" __global__ void takes_away(int *flags, int *data, int *seen) {
         seen[2] = 2;
     }
 }
+
+// One thread looks at the flags of both neighbours in turn.
+extern "C" __global__ void looks_at_both(int *flags, int *data, int *seen) {
+    const int me = nvshmem_my_pe(), n = nvshmem_n_pes();
+    const int *left = flags + (me + n - 1) % n, *right = flags + (me + 1) % n;
+    rounds(flags, data, seen, 2, [=](int round) {
+        if (threadIdx.x == 0) while (load(left) < round || load(right) < round) {}
+        __syncthreads();
+    });
+}

@@ -42,6 +42,12 @@ pub(super) fn is_plain_load(instruction: &Instruction<'_>) -> bool {
     instruction.opcode == "ld" && !instruction.modifiers.iter().any(|word| OTHERS.contains(word))
 }
 
+/// Whether an instruction loads what others may change, so that it sees that.
+pub(super) fn is_strong_load(instruction: &Instruction<'_>) -> bool {
+    let is_strong = |word: &&str| matches!(*word, "volatile" | "relaxed" | "acquire");
+    instruction.opcode == "ld" && instruction.modifiers.iter().any(is_strong)
+}
+
 impl<'a> Text<'a> {
     /// The only way to an instruction.
     pub(super) fn way_to(&self, mut at: usize) -> Way {
@@ -105,14 +111,18 @@ impl<'a> Text<'a> {
         is_one && self.same_again(name, way, None, walk).is_some()
     }
 
-    /// Whether all that a loop loads plainly is the same in every round, and was loaded before the thread looked for the first time.
+    /// Whether all that a loop loads plainly is the same in every round, and was loaded before the thread looked for the first time. It has looked elsewhere
+    /// before that, too: who writes there plainly races with it.
     pub(super) fn loads_the_same(&self, way: &Way, walk: &Walk<'a, '_>) -> bool {
         let is_load = |at: &usize| is_plain_load(self.body[*at].1) && !walk.is_look(*at, self);
-        walk.passed
-            .iter()
-            .copied()
-            .filter(is_load)
-            .all(|at| way.has(at) && self.names_of(at).all(|name| self.same_again(name, way, None, walk).is_some()))
+        let looks_before = |at: &usize| way.has(*at) || walk.is_look(*at, self) || !is_strong_load(self.body[*at].1);
+        walk.passed.iter().all(looks_before)
+            && walk
+                .passed
+                .iter()
+                .copied()
+                .filter(is_load)
+                .all(|at| way.has(at) && self.names_of(at).all(|name| self.same_again(name, way, None, walk).is_some()))
     }
 
     /// Whether a loop loads anything plainly.

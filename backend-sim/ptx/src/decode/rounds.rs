@@ -1,13 +1,13 @@
 //! Rounds of loops that only look at something until it is so, and leave nothing behind where it is not.
 //!
 //! What follows a look in vain is walked through. All ways must lead to looks at the same, through instructions that compute registers at
-//! which nothing else looks. Only what depends on a clock may lead elsewhere, as in loops that give up after some seconds: no time passes for
+//! which nothing else looks. Before it looks, the thread may look elsewhere, also again and again: what it sees there in vain, it need not see. Only what depends on a clock may lead elsewhere, as in loops that give up after some seconds: no time passes for
 //! who waits. And a loop that has gone round very often may fail.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
-use super::again::{Way, is_plain_load};
+use super::again::{Way, is_plain_load, is_strong_load};
 use super::text::{Known, Name, Text, target};
 use crate::syntax::{Instruction, Operand};
 
@@ -130,7 +130,9 @@ impl<'a> Text<'a> {
                 looks.push(at);
                 break;
             }
-            walk.seen.insert(here.clone(), false);
+            let is_on_way = walk.way.has(at);
+            let looks_elsewhere = is_on_way && is_strong_load(instruction) && instruction.guard.is_none();
+            walk.seen.insert(here.clone(), looks_elsewhere);
             way.push(here);
             walk.passed.insert(at);
             if instruction.opcode == "bra" {
@@ -171,7 +173,7 @@ impl<'a> Text<'a> {
                 at += 1;
                 continue;
             }
-            let loads = || is_plain_load(instruction) && walk.way.has(at);
+            let loads = || looks_elsewhere || is_on_way && is_plain_load(instruction);
             if !(self.computes(instruction) || loads()) || instruction.guard.is_some() {
                 return None;
             }

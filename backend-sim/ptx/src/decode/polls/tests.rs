@@ -151,6 +151,32 @@ fn a_loop_may_exchange_what_it_waits_for() {
     assert_eq!(exchanges("1", "setp.gt.s32 %p1, %r1, 0;"), nothing, "of other comparisons nobody asks what it leaves");
 }
 
+/// `while (load(a) != 1 || load(b) != 1);`
+#[test]
+fn a_loop_may_look_at_several_words_in_turn() {
+    let look = |register: &str, at: &str| format!("ld.acquire.sys.global.u32 {register}, [{at}];");
+    let [one, other] = [look("%r1", "%rd1"), look("%r2", "%rd2")];
+    let both = |behind: &str| {
+        polls(&format!(
+            "L: {one} setp.ne.s32 %p1, %r1, 1; @%p1 bra L; {other} setp.ne.s32 %p2, %r2, 1; @%p2 bra L; {behind}"
+        ))
+    };
+    assert_eq!(both(""), ["0: Eq S32 1", "3: Eq S32 1"]);
+    assert_eq!(both("mov.u32 %r3, %r2;"), ["0: Eq S32 1", "3: Eq S32 1, used"]);
+    assert_eq!(both("mov.u32 %r3, %r1;"), ["0: Eq S32 1, used"], "what the first look sees in the last round");
+    let nothing: [&str; 0] = [];
+    let any = format!("L: {one} setp.eq.s32 %p1, %r1, 1; @%p1 bra D; {other} setp.ne.s32 %p2, %r2, 1; @%p2 bra L; D:");
+    assert_eq!(polls(&any), nothing, "one of them is enough");
+    let later = format!("L: {one} setp.eq.s32 %p1, %r1, 1; @%p1 bra D; {other} bra L; D:");
+    assert_eq!(polls(&later), nothing, "what it looks at when it has looked in vain, it may race for");
+    let follows = format!("L: {one} cvt.u64.u32 %rd2, %r1; {other} setp.ne.s32 %p2, %r2, 1; @%p2 bra L;");
+    assert_eq!(polls(&follows), nothing, "it looks where the first word says");
+    let hangs = format!("{other} L: setp.ne.s32 %p2, %r2, 1; @%p2 bra M; bra D; M: bra M; D:");
+    assert_eq!(polls(&hangs), nothing, "it does not look again");
+    let stays = format!("L: {other} setp.ne.s32 %p2, %r2, 1; @!%p2 bra D; {one} M: bra M; bra L; D:");
+    assert_eq!(polls(&stays), nothing, "nor does it here");
+}
+
 #[test]
 fn a_loop_may_look_by_an_atomic_that_changes_nothing() {
     let looks = |atomic: &str| polls(&format!("L: atom.{atomic}; setp.lt.u32 %p1, %r1, 3; @%p1 bra L;"));
