@@ -2,10 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::rounds::{Walk, is_clock};
+use super::rounds::{MOST_STEPS, Walk, is_clock};
 use super::text::{Name, Text};
 use super::unused::{self, Times};
 use crate::syntax::{Instruction, Operand};
+
+/// A value that is computed from more than this in each round counts as another one each time.
+const MOST_PARTS: u32 = 256;
 
 /// What everybody has come through who comes to an instruction: where nothing else leads there, from the last place to which several ways lead.
 #[derive(Clone, Debug, Default)]
@@ -49,10 +52,11 @@ pub(super) fn is_strong_load(instruction: &Instruction<'_>) -> bool {
 }
 
 impl<'a> Text<'a> {
-    /// The only way to an instruction.
+    /// The only way to an instruction, as far as that is not very long.
     pub(super) fn way_to(&self, mut at: usize) -> Way {
         let mut way = Way::default();
-        while let Some((before, taken)) = self.only_way_to(at).filter(|(before, _)| !way.passed.contains(before)) {
+        let goes_on = |way: &Way, before: &usize| way.passed.len() < MOST_STEPS && !way.passed.contains(before);
+        while let Some((before, taken)) = self.only_way_to(at).filter(|(before, _)| goes_on(&way, before)) {
             way.passed.push(before);
             way.branches.extend(taken.map(|taken| (before, taken)));
             at = before;
@@ -84,13 +88,27 @@ impl<'a> Text<'a> {
         before: Option<usize>,
         walk: &Walk<'a, '_>,
     ) -> Option<Same<'a>> {
+        self.same_of_few(name, way, before, walk, &mut { MOST_PARTS })
+    }
+
+    /// The same, if so many values are enough.
+    fn same_of_few(
+        &self,
+        name: Name<'a>,
+        way: &Way,
+        before: Option<usize>,
+        walk: &Walk<'a, '_>,
+        left: &mut u32,
+    ) -> Option<Same<'a>> {
+        *left = left.checked_sub(1)?;
         let writes = |at: &usize| self.names_of(*at).any(|other| other == name);
         let end = before.and_then(|at| way.passed.iter().position(|&other| other == at)).unwrap_or(way.passed.len());
-        if is_clock(name.1) || walk.is_timed(&name) || way.passed[end..].iter().any(writes) {
+        if is_clock(name.1) || walk.is_timed(&name) {
             return None;
         }
         if !walk.passed.iter().any(writes) {
-            return Some(Same::Kept(name));
+            let is_kept = !way.passed[end..].iter().any(writes); // also before the loop, behind this
+            return is_kept.then_some(Same::Kept(name));
         }
         let &at = way.passed[..end].iter().rev().find(|at| writes(at))?;
         let (scope, Instruction { opcode, modifiers, operands, guard: None, .. }) = self.body[at] else { return None };
@@ -99,7 +117,8 @@ impl<'a> Text<'a> {
         }
         let mut read = Times::new();
         operands[1..].iter().for_each(|operand| unused::count_names(operand, &mut read));
-        let of = |source: &'a str| Some((source, self.same_again(self.name(scope, source), way, Some(at), walk)?));
+        let of =
+            |source: &'a str| Some((source, self.same_of_few(self.name(scope, source), way, Some(at), walk, left)?));
         let sources = read.into_keys().map(of).collect::<Option<_>>()?;
         Some(Same::Computed { opcode, modifiers: modifiers.clone(), operands: operands[1..].to_vec(), sources })
     }

@@ -12,7 +12,7 @@ use super::text::{Known, Name, Text, target};
 use crate::syntax::{Instruction, Operand};
 
 /// More steps than this on the ways from a look in vain: it is no wait.
-const MOST_STEPS: usize = 1_000;
+pub(super) const MOST_STEPS: usize = 1_000;
 
 /// A time limit below this may be over before the first look, and so many looks may be too few.
 const SHORT: u64 = 1_000;

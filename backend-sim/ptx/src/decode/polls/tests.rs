@@ -282,6 +282,11 @@ fn a_loop_may_compute_again_where_it_looks() {
         nothing,
         "it follows a list"
     );
+    let mixed = "add.s64 %rd1, %rd1, %rd3; add.s64 %rd3, %rd3, %rd1;".repeat(100);
+    let mixed = format!("mov.u64 %rd1, %rd2; mov.u64 %rd3, %rd2; {mixed}");
+    assert_eq!(around(&mixed, ""), nothing, "of too many parts to be looked at");
+    let some = format!("mov.u64 %rd1, %rd2; {}", "add.s64 %rd1, %rd1, 8;".repeat(20));
+    assert_eq!(around(&some, ""), ["21: Eq S32 1"]);
     let two = "add.s64 %rd1, %rd2, 8; bra M; L: add.s64 %rd1, %rd3, 8; M: ld.acquire.sys.global.u32 %r1, [%rd1]; setp.ne.s32 %p1, %r1, 1; @%p1 bra L;";
     assert_eq!(polls(two), nothing, "first somewhere, then elsewhere");
 }
