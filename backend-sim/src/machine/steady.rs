@@ -89,7 +89,7 @@ pub(super) enum What {
     Harms,
 }
 
-/// An update and a wait that are wrong for a steady word, unless their order is the same in every schedule.
+/// An update and a wait that contradict what is assumed of their word, unless their order is the same in every schedule.
 #[derive(Debug)]
 pub(super) struct Doubt {
     pub(super) word: Word,

@@ -1,6 +1,6 @@
 //! The last changes of memory that a block has seen, and when they were.
 
-use super::cycle::Read;
+use super::cycle::{Read, overlap};
 
 /// So many changes of memory are kept; who comes after more than that looks again.
 const KEPT_CHANGES: usize = 64;
@@ -37,7 +37,7 @@ impl Changes {
         let changed = |read: &Read| {
             (read.when.changes..self.count).any(|number| {
                 let (address, bytes) = self.last[number as usize % KEPT_CHANGES];
-                read.is_touched(address, bytes)
+                overlap((read.address, read.bytes), address, bytes)
             })
         };
         self.count - since.changes > KEPT_CHANGES as u64
@@ -47,7 +47,7 @@ impl Changes {
 }
 
 /// When a round began, or something was read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Begin {
     /// So many changes of memory there were.
     changes: u64,

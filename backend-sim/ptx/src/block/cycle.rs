@@ -10,18 +10,16 @@ const MOST_READS: usize = 1024;
 const MOST_OWN: usize = 64;
 
 /// A range of addresses that was read, and when.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Read {
     pub(super) address: u64,
     pub(super) bytes: u8,
     pub(super) when: Begin,
 }
 
-impl Read {
-    /// Whether it has read some of this.
-    pub(super) fn is_touched(&self, address: u64, bytes: u64) -> bool {
-        self.address < address.saturating_add(bytes) && address < self.address + u64::from(self.bytes)
-    }
+/// Whether a range that was read has some of these bytes.
+pub(super) fn overlap((at, length): (u64, u8), address: u64, bytes: u64) -> bool {
+    at < address.saturating_add(bytes) && address < at + u64::from(length)
 }
 
 /// The memory whose change can end a spin: ranges of addresses, or any.
@@ -47,11 +45,7 @@ impl Watch {
     }
 
     pub(super) fn covers(&self, address: u64, bytes: u64) -> bool {
-        self.any
-            || self
-                .ranges
-                .iter()
-                .any(|&(at, length)| at < address.saturating_add(bytes) && address < at + u64::from(length))
+        self.any || self.ranges.iter().any(|&range| overlap(range, address, bytes))
     }
 }
 
