@@ -19,7 +19,7 @@ pub(crate) struct Access {
     element: (usize, usize),
     writes: bool,
     how: How,
-    /// Where there are two fabrics: whether another node's PEs see it, or those of the word's own node; `None`: both.
+    /// Of reads where there are two fabrics, and of what becomes visible there: whether that is on the path from the other node.
     far: Option<bool>,
     /// It is no access yet, but the issue of a transfer to this PE by this scope: the order of issue is that of arrival.
     queue: Option<(usize, usize)>,
@@ -36,6 +36,8 @@ enum How {
     Wait,
     /// Through a pointer, by this agent.
     Pointer(usize),
+    /// What has arrived on one path becomes visible to those who read on the other.
+    Pass,
 }
 
 impl Access {
@@ -47,11 +49,12 @@ impl Access {
 
     /// The readers of a path begin to see what another path brought.
     pub(crate) fn pass((far, cell): (bool, usize)) -> Vec<Access> {
-        vec![Access { cell, element: (cell, 1), writes: true, how: How::Plain, far: Some(far), queue: None }]
+        vec![Access { cell, element: (cell, 1), writes: true, how: How::Pass, far: Some(far), queue: None }]
     }
 
     fn races_with(&self, other: &Access) -> bool {
-        let same_path = self.far.is_none_or(|far| other.far.is_none_or(|other| far == other));
+        // only the readers of its path can tell when something becomes visible there: in memory it has been before
+        let same_path = ![self.how, other.how].contains(&How::Pass) || self.far == other.far;
         let meet = self.cell == other.cell && (self.writes || other.writes) && same_path;
         let in_order = match (self.how, other.how) {
             (How::Atomic | How::Wait, How::Atomic | How::Wait) => self.element == other.element,
