@@ -57,6 +57,7 @@ mod kernel_time_outs;
 mod kernel_traces;
 mod kernel_unanimous;
 mod kernel_votes;
+mod kernel_warps;
 mod kernels;
 mod lints;
 mod litmus;

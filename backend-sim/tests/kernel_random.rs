@@ -103,9 +103,13 @@ fn check(program: &Program) -> std::result::Result<bool, String> {
     Ok(proof.complete)
 }
 
+/// With what comparison a loop goes on.
+fn unless() -> impl Strategy<Value = &'static str> {
+    prop_oneof![4 => Just("lt"), 2 => Just("ne"), 1 => Just("eq"), 1 => Just("gt")]
+}
+
 fn poll() -> impl Strategy<Value = Step> {
-    let unless = prop_oneof![4 => Just("lt"), 2 => Just("ne"), 1 => Just("eq"), 1 => Just("gt")];
-    (0..WORDS, 1..=2u64, unless, any::<bool>()).prop_map(|(word, value, unless, notes)| Step::Poll {
+    (0..WORDS, 1..=2u64, unless(), any::<bool>()).prop_map(|(word, value, unless, notes)| Step::Poll {
         word,
         unless,
         value,
@@ -121,6 +125,37 @@ fn poll_of_a_part() -> impl Strategy<Value = Step> {
         gives_up,
         notes,
     })
+}
+
+/// A poll of another PE's memory, mostly.
+fn pull() -> impl Strategy<Value = Step> {
+    (0..PES, 0..WORDS, 1..=2u64, any::<bool>()).prop_map(|(of, word, value, notes)| Step::Pull {
+        of,
+        word,
+        value,
+        notes,
+    })
+}
+
+/// A poll of shared memory.
+fn wait_inside() -> impl Strategy<Value = Step> {
+    (unless(), 1..=2u64, any::<bool>()).prop_map(|(unless, value, notes)| Step::Await { unless, value, notes })
+}
+
+/// Threads that talk in shared memory, and to those of the other PE.
+fn talk_inside() -> impl Strategy<Value = Vec<Step>> {
+    let swap = (0..=2u64, 0..=2u64).prop_map(|(from, to)| Step::SwapShared { from, to });
+    let step = prop_oneof![
+        5 => wait_inside(),
+        3 => (0..=2u64).prop_map(|value| Step::SetShared { value }),
+        2 => Just(Step::Count),
+        1 => Just(Step::Ticket),
+        2 => swap,
+        2 => pull(),
+        2 => (0..PES, 0..WORDS).prop_map(|(to, word)| Step::AddSignal { to, word }),
+        1 => (0..WORDS, 1..=2u64).prop_map(|(word, value)| Step::Store { word, value }),
+    ];
+    prop::collection::vec(step, 0..=3)
 }
 
 fn swap() -> impl Strategy<Value = Step> {
@@ -168,7 +203,8 @@ fn one() -> impl Strategy<Value = Step> {
         2 => (0..PES, word()).prop_map(|(to, word)| Step::AddSignal { to, word }),
         1 => Just(Step::Ticket),
         1 => Just(Step::Count),
-        1 => value().prop_map(|value| Step::Await { value }),
+        1 => wait_inside(),
+        1 => pull(),
         1 => Just(Step::Meet),
         1 => Just(Step::Fence),
         1 => Just(Step::Quiet),
@@ -228,6 +264,22 @@ fn balances() -> impl Strategy<Value = Vec<Step>> {
         3 => (0..PES, word(), by()).prop_map(|(to, word, by)| Step::MoveSignal { to, word, by }),
     ];
     prop::collection::vec(step, 0..=3)
+}
+
+#[test]
+fn a_search_of_kernels_that_talk_in_shared_memory_ends() {
+    let small = Cell::new(0);
+    let programs = (2..=3usize).prop_flat_map(|threads| {
+        let silent = prop::collection::vec(prop::collection::vec(one(), 0..=1), threads);
+        let other = prop_oneof![Just(vec![Vec::new(); threads]).boxed(), silent.boxed()];
+        (prop::collection::vec(talk_inside(), threads), other).prop_map(|(one, other)| [one, other].concat())
+    });
+    let cases = random::check_all(programs, 600, 0x7368_6172, |program| {
+        small.set(small.get() + u32::from(check(&program).map_err(TestCaseError::fail)?));
+        Ok(())
+    });
+    eprintln!("{} of {cases} were small enough", small.get());
+    assert!(small.get() > cases * 9 / 10, "only {} of {cases} were small enough", small.get());
 }
 
 #[test]

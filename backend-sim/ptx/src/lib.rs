@@ -19,8 +19,8 @@ mod types;
 mod world;
 
 pub use block::{
-    Block, COPIES, Call, Checks, Fault, FaultKind, Idle, Launch, LaunchError, Phase, Stop, Sync, Waiting, Who,
-    each_lane,
+    Block, COPIES, Call, Checks, Fault, FaultKind, Idle, Launch, LaunchError, Phase, Stop, Sync, ToldInBlock, Waiting,
+    Who, each_lane,
 };
 pub use bytes::{gather, gather_row, in_a_row, scatter, scatter_row};
 pub use demangle::demangle;
@@ -30,4 +30,4 @@ pub use module::{External, Global, Group, Kernel, Module, Parameter, Place};
 pub use source::Location;
 pub use tensor::TensorMap;
 pub use types::{Order, Scope, Type};
-pub use world::{Access, AccessKind, AtomicOp, Compare, Refusal, Then, Until, View, World, is_shared};
+pub use world::{Access, AccessKind, AtomicOp, Compare, Refusal, Then, Until, View, World, Written, is_shared};

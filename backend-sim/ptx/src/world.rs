@@ -1,6 +1,6 @@
 //! What a block runs against: global memory, and whoever hears of fences and of printing.
 
-use crate::block::{Sync, Who};
+use crate::block::{Sync, ToldInBlock, Who};
 use crate::decode::window;
 use crate::module::Place;
 use crate::op::FenceKind;
@@ -68,8 +68,8 @@ pub struct View<Number = u64> {
     pub shift: u8,
     /// The bits behind that.
     pub mask: u64,
-    /// What is done with them.
-    pub then: Then<Number>,
+    /// What is done with them, one behind the other.
+    pub then: [Then<Number>; 2],
 }
 
 /// What is done with a part of a word before it is compared. Sums and differences wrap around.
@@ -82,6 +82,8 @@ pub enum Then<Number = u64> {
     Plus(Number),
     /// This is taken from it.
     Minus(Number),
+    /// It is taken from this.
+    From(Number),
     /// The bits of this are turned over.
     Xor(Number),
     /// Its bytes are put into another order, from the lowest on: of each, the number stands in four bits of this.
@@ -90,34 +92,54 @@ pub enum Then<Number = u64> {
 
 impl<Number> Then<Number> {
     /// The number that it takes.
-    pub(crate) fn number(&self) -> Option<&Number> {
+    fn number(&self) -> Option<&Number> {
         match self {
             Then::Nothing => None,
-            Then::Plus(number) | Then::Minus(number) | Then::Xor(number) | Then::Bytes(number) => Some(number),
+            Then::Plus(number) | Then::Minus(number) | Then::From(number) | Then::Xor(number) | Then::Bytes(number) => {
+                Some(number)
+            }
         }
     }
 
-    fn with<Other>(&self, number: Option<Other>) -> Then<Other> {
-        match (self, number) {
-            (Then::Nothing, _) | (_, None) => Then::Nothing,
-            (Then::Plus(_), Some(number)) => Then::Plus(number),
-            (Then::Minus(_), Some(number)) => Then::Minus(number),
-            (Then::Xor(_), Some(number)) => Then::Xor(number),
-            (Then::Bytes(_), Some(number)) => Then::Bytes(number),
-        }
+    fn map<Other>(&self, other: &mut impl FnMut(&Number) -> Option<Other>) -> Option<Then<Other>> {
+        Some(match self {
+            Then::Nothing => Then::Nothing,
+            Then::Plus(number) => Then::Plus(other(number)?),
+            Then::Minus(number) => Then::Minus(other(number)?),
+            Then::From(number) => Then::From(other(number)?),
+            Then::Xor(number) => Then::Xor(other(number)?),
+            Then::Bytes(number) => Then::Bytes(other(number)?),
+        })
     }
 }
 
 impl<Number> View<Number> {
+    /// These bits of a word, as they are.
+    pub(crate) fn of_bits(shift: u8, mask: u64) -> Self {
+        View { shift, mask, then: [Then::Nothing, Then::Nothing] }
+    }
+
+    /// Whether nothing is done with the bits.
+    pub fn is_plain(&self) -> bool {
+        self.numbers().next().is_none()
+    }
+
+    /// The numbers that it takes.
+    pub(crate) fn numbers(&self) -> impl Iterator<Item = &Number> {
+        self.then.iter().filter_map(Then::number)
+    }
+
     /// So many bits of the part, from one on. `None`: there is no such bit.
     pub(crate) fn bits(self, from: u32, count: u32) -> Option<Self> {
         let mask = self.mask.checked_shr(from)? & 1_u64.checked_shl(count).map_or(u64::MAX, |end| end - 1);
         Some(View { shift: self.shift + from as u8, mask, ..self })
     }
 
-    /// The same part, with another number.
-    pub(crate) fn with<Other>(&self, number: Option<Other>) -> View<Other> {
-        View { shift: self.shift, mask: self.mask, then: self.then.with(number) }
+    /// The same part, with other numbers, if there is one for each.
+    pub(crate) fn map<Other>(&self, mut other: impl FnMut(&Number) -> Option<Other>) -> Option<View<Other>> {
+        let [first, second] = &self.then;
+        let then = [first.map(&mut other)?, second.map(&mut other)?];
+        Some(View { shift: self.shift, mask: self.mask, then })
     }
 }
 
@@ -127,15 +149,16 @@ impl View {
     #[must_use]
     pub fn of(self, word: u64) -> u64 {
         let part = word.checked_shr(self.shift.into()).unwrap_or(0) & self.mask;
-        match self.then {
+        self.then.into_iter().fold(part, |part, then| match then {
             Then::Nothing => part,
             Then::Plus(number) => part.wrapping_add(number),
             Then::Minus(number) => part.wrapping_sub(number),
+            Then::From(number) => number.wrapping_sub(part),
             Then::Xor(number) => part ^ number,
             Then::Bytes(order) => {
                 (0..4).fold(0, |all, at| all | (part >> (8 * (order >> (4 * at) & 3)) & 0xff) << (8 * at))
             }
-        }
+        })
     }
 }
 
@@ -278,6 +301,18 @@ impl Refusal {
     }
 }
 
+/// What a strong write to shared memory has done.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Written {
+    /// The aligned 8 bytes in which the word lies, as they were before.
+    pub before: u64,
+    /// The same, now.
+    pub now: u64,
+    /// What the word tells from now on.
+    pub told: ToldInBlock,
+}
+
 /// Global memory and its surroundings. A block asks, in the order in which its threads run.
 pub trait World {
     /// Whether the thread stops before this access, so that somebody else may come first. Where threads of a warp come to plain accesses
@@ -286,10 +321,9 @@ pub trait World {
         access.order.is_strong()
     }
 
-    /// A thread has made a strong access to shared memory, at which it may have been [stopped](World::stops). `changed`: whether the memory
-    /// is different now.
-    fn accessed_shared(&mut self, access: &Access, changed: bool) {
-        let _ = (access, changed);
+    /// A thread has made a strong access to shared memory, at which it may have been [stopped](World::stops). `written`: `None` if it has only read.
+    fn accessed_shared(&mut self, access: &Access, written: Option<&Written>) {
+        let _ = (access, written);
     }
 
     /// Reads `access.bytes` bytes of global memory, little-endian.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use onesided_ptx::{
     Access, AccessKind, AtomicOp, Block, FaultKind, FlatMemory, Group, Launch, Module, Order, Place, Refusal, Scope,
-    Stop, World,
+    Stop, World, Written,
 };
 
 /// Stops before strong accesses, notes everything, and refuses what the test says.
@@ -37,7 +37,7 @@ impl World for Noting {
         self.memory.store(access, value)
     }
 
-    fn accessed_shared(&mut self, access: &Access, _: bool) {
+    fn accessed_shared(&mut self, access: &Access, _: Option<&Written>) {
         self.accessed.push(access.thread);
     }
 

@@ -72,7 +72,7 @@ pub(crate) struct Class {
 }
 
 /// Kinds of updates of which two commute.
-const FOLDS: usize = Fold::ArrivalsOdd as usize + 1;
+const FOLDS: usize = Fold::BytesOdd as usize + 1;
 
 /// Bytes, and the steps that touched them, as far as later steps may not commute with those: sums of their hashes.
 #[derive(Clone, Copy, Debug, Default)]

@@ -31,13 +31,25 @@ pub(crate) struct Actor {
 /// A block of a kernel: its PE, and its number among the PE's agents. It is the same in every schedule, in whatever order blocks begin.
 pub(super) type BlockName = (PeId, u32);
 
+/// Shared memory of blocks is named as allocations of their PE are: by the number of the block, beyond all others.
+const OF_BLOCKS: u32 = 1 << 30;
+
+/// Whether it is a block's shared memory.
+pub(super) fn is_shared(alloc: AllocId) -> bool {
+    alloc.external().is_none() && alloc.0 & OF_BLOCKS != 0
+}
+
+/// Shared memory of a block at a generic address, if it is one, as memory of its PE.
+pub(super) fn shared_at((pe, block): BlockName, address: u64, bytes: u8) -> Option<(PeId, Span)> {
+    let span = || Span { alloc: AllocId(OF_BLOCKS | block), start: address as usize, len: bytes.into() };
+    onesided_ptx::is_shared(address).then(|| (pe, span()))
+}
+
 /// What is shared, so that the order of accesses can matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Object {
-    /// Bytes of a PE's memory.
+    /// Bytes of a PE's memory, or of its kernels' blocks' shared memory.
     Memory { pe: PeId, alloc: AllocId, start: usize, end: usize },
-    /// Bytes of a kernel's block's shared memory.
-    Shared { block: BlockName, start: u64, end: u64 },
     /// Bytes of a PE's memory, as PEs see them that reach it on another path.
     Seen { pe: PeId, alloc: AllocId, start: usize, end: usize },
     /// What has arrived at a PE, where others may not see it yet.
@@ -97,7 +109,6 @@ pub(crate) enum Fold {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ObjectKind {
     Memory(PeId, AllocId),
-    Shared(BlockName),
     Seen(PeId, AllocId),
     Arrivals,
     Scope,
@@ -181,7 +192,6 @@ impl Object {
     pub(crate) fn kind(&self) -> ObjectKind {
         match *self {
             Object::Memory { pe, alloc, .. } => ObjectKind::Memory(pe, alloc),
-            Object::Shared { block, .. } => ObjectKind::Shared(block),
             Object::Seen { pe, alloc, .. } => ObjectKind::Seen(pe, alloc),
             Object::Arrivals(_) => ObjectKind::Arrivals,
             Object::Scope(_) => ObjectKind::Scope,
@@ -202,11 +212,7 @@ impl Object {
 
     /// Shared memory of a block at a generic address, if it is one.
     pub(super) fn shared(block: BlockName, address: u64, bytes: u8) -> Option<Object> {
-        onesided_ptx::is_shared(address).then(|| Object::Shared {
-            block,
-            start: address,
-            end: address + u64::from(bytes),
-        })
+        shared_at(block, address, bytes).map(|(pe, span)| Object::memory(pe, span))
     }
 
     pub(crate) fn overlaps(&self, other: &Object) -> bool {
@@ -219,10 +225,6 @@ impl Object {
                 Object::Seen { pe, alloc, start, end },
                 Object::Seen { pe: other_pe, alloc: other_alloc, start: other_start, end: other_end },
             ) => pe == other_pe && alloc == other_alloc && start < other_end && other_start < end,
-            (
-                Object::Shared { block, start, end },
-                Object::Shared { block: other_block, start: other_start, end: other_end },
-            ) => block == other_block && start < other_end && other_start < end,
             (object, other) => object == other,
         }
     }
@@ -237,10 +239,8 @@ impl Access {
     pub(crate) fn conflicts(&self, other: &Access) -> bool {
         let matters = match (self.touch, other.touch) {
             (Touch::Read, Touch::Read) | (Touch::Ends, _) | (_, Touch::Ends) => false,
-            // of words that differ and overlap, one carries into the other; of memory that others reach, `Assumptions` know such words
-            (Touch::Add { .. }, Touch::Add { .. }) => {
-                matches!(self.object, Object::Shared { .. }) && self.object != other.object
-            }
+            // of words that differ and overlap, one carries into the other: `Assumptions` know such words
+            (Touch::Add { .. }, Touch::Add { .. }) => false,
             (Touch::Fold(one), Touch::Fold(other)) => one != other,
             (Touch::Read | Touch::Write | Touch::Atomic | Touch::Add { .. } | Touch::Fold(_), _) => true,
         };
@@ -304,6 +304,13 @@ impl Machine {
         let words = Span { start, len, ..span };
         self.step.before.push((Object::memory(pe, words), self.heap.bytes(pe, words).into()));
         words
+    }
+
+    /// In a search: notes what was in shared memory before the chosen step.
+    pub(super) fn keep_shared(&mut self, (pe, words): (PeId, Span), before: u64) {
+        if self.mode.needs.tracking {
+            self.step.before.push((Object::memory(pe, words), before.to_le_bytes().into()));
+        }
     }
 
     /// Notes that the chosen step touches something that others may touch.

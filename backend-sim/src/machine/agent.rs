@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use onesided::backend::{Against, AllocId, Op, Shape, Span, TeamId, Values, Wait};
 use onesided::{At, Cmp, DType};
-use onesided_ptx::{Phase, Then, View};
+use onesided_ptx::{Phase, View};
 
 use super::access::{Comparison, Test};
 use super::aim::Aim;
@@ -15,7 +15,6 @@ use super::instance::Collective;
 use super::kernel::{Launched, Look};
 use super::past::Past;
 use super::poll::Polls;
-use crate::heap::Heap;
 use crate::race::Snapshot;
 use crate::request::Reply;
 
@@ -345,8 +344,7 @@ impl Condition {
     pub(crate) fn of_loop(pe: PeId, wait: Wait, compared: (View, DType), returns: bool) -> Condition {
         let mut condition = Condition::new(pe, wait, OwnedValues::new(&Values::NONE), false);
         let (view, dtype) = compared;
-        let is_all =
-            view.shift == 0 && view.then == Then::Nothing && view.mask >= u64::MAX >> (64 - 8 * wait.dtype.size());
+        let is_all = view.shift == 0 && view.is_plain() && view.mask >= u64::MAX >> (64 - 8 * wait.dtype.size());
         condition.comparison.dtype = dtype;
         condition.comparison.view = (!is_all).then_some(view);
         Condition { is_loop: true, returns, ..condition }
@@ -405,11 +403,6 @@ impl Condition {
     #[inline]
     pub(crate) fn is_satisfied_by(&self, value: u64) -> bool {
         self.comparison.holds(value, self.wanted())
-    }
-
-    /// Whether it compares true.
-    pub(crate) fn holds(&self, heap: &Heap) -> bool {
-        self.is_satisfied_by(heap.load(self.pe, self.variable()))
     }
 
     /// What it looks at now.

@@ -193,17 +193,29 @@ impl Machine {
         replaced: (u64, u64),
         (adds, fold): (Option<u64>, Option<Fold>),
     ) {
+        let touch = self.touch_of_update((pe, word), replaced, (adds, fold), None);
+        self.touch_memory(pe, word, touch);
+    }
+
+    /// How an atomic update touches its word. `tells`: what that tells from now on, in place of what the race detector knows of memory that others
+    /// reach.
+    pub(super) fn touch_of_update(
+        &mut self,
+        (pe, word): (PeId, Span),
+        replaced: (u64, u64),
+        (adds, fold): (Option<u64>, Option<Fold>),
+        tells: Option<Tells>,
+    ) -> Touch {
         let number = self.number();
-        let touch = match (&mut self.assumed, adds) {
+        match (&mut self.assumed, adds) {
             (None, _) => Touch::Atomic,
             (Some(assumed), Some(by)) => assumed.add(pe, word, by, replaced.1, number),
             (Some(assumed), None) => {
-                let tells = Tells::of(&mut self.races, pe, word);
+                let tells = tells.unwrap_or_else(|| Tells::of(&mut self.races, pe, word));
                 let by_kernel = self.step.by.agent.is_some_and(|agent| self.agents[agent].is_in_kernel());
                 assumed.update(pe, word, replaced, fold, (number, tells), by_kernel)
             }
-        };
-        self.touch_memory(pe, word, touch);
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use onesided::At;
 use onesided_ptx::{Then, View};
 
 use super::Machine;
-use super::access::Comparison;
+use super::access::{Comparison, is_shared};
 use super::agent::{Condition, State, Task, signed};
 use super::claim::Claimed;
 use super::ids::{AgentId, ClaimId, Id as _, PeId, TeamIndex};
@@ -38,7 +38,7 @@ impl Machine {
     fn waits_for(&self, id: AgentId, state: &State) -> String {
         let agent = &self.agents[id];
         match state {
-            State::Waiting(condition) => self.condition_report(agent.pe, condition),
+            State::Waiting(condition) => self.condition_report(id, condition),
             State::Completing { claim, .. } => self.claim_report(agent.pe, *claim),
             &State::AwaitingPhase(phase) => self.phase_report(id, phase),
             State::Flushing => "the sources of its non-blocking puts to be read".into(),
@@ -101,24 +101,25 @@ impl Machine {
         self.heap.made_at(alloc).map(|at| format!(" (made at {at})")).unwrap_or_default()
     }
 
-    fn condition_report(&self, me: PeId, condition: &Condition) -> String {
-        let pe = condition.pe;
-        if condition.holds(&self.heap) {
+    fn condition_report(&self, agent: AgentId, condition: &Condition) -> String {
+        let (me, pe, found) = (self.agents[agent].pe, condition.pe, self.found_by(agent, condition));
+        if condition.is_satisfied_by(found) {
             return "its condition, which holds".into();
         }
         let (span, dtype) = (condition.variable(), condition.wait.dtype);
         let Comparison { cmp, dtype: compared, view, .. } = condition.comparison();
         let dtype = if view.is_none() { compared } else { dtype };
-        let (wanted, found) = (signed(compared, condition.wanted()), signed(dtype, self.heap.load(pe, span)));
+        let (wanted, found) = (signed(compared, condition.wanted()), signed(dtype, found));
         let (made, symbol) = (self.made_at(span.alloc), cmp.symbol());
         let part = view.map(part).unwrap_or_default();
-        let unsent = self.unsent_report(pe, span, condition.wait.signal);
         let held = if condition.has_held { "; it held before, and was changed before the wait saw it" } else { "" };
+        let compared = format!("{part} {symbol} {wanted}, found {found} ({dtype}){held}");
+        if is_shared(span.alloc) {
+            return format!("{} in shared memory{compared}", self.named_in_shared(agent, span));
+        }
         let of = if pe == me { String::new() } else { format!(" of PE {}", pe.0) };
-        format!(
-            "{}+{}{of}{made}{part} {symbol} {wanted}, found {found} ({dtype}){held}{unsent}",
-            span.alloc, span.start
-        )
+        let unsent = self.unsent_report(pe, span, condition.wait.signal);
+        format!("{}+{}{of}{made}{compared}{unsent}", span.alloc, span.start)
     }
 
     fn collective_report(&self, team: TeamIndex, seq: u32) -> String {
@@ -148,13 +149,16 @@ fn part(View { shift, mask, then }: View) -> String {
     if mask.leading_zeros() > u32::from(shift) {
         _ = write!(text, " & {mask:#x}");
     }
-    _ = match then {
-        Then::Nothing => Ok(()),
-        Then::Plus(number) => write!(text, " + {number}"),
-        Then::Minus(number) => write!(text, " - {number}"),
-        Then::Xor(number) => write!(text, " ^ {number:#x}"),
-        Then::Bytes(order) => write!(text, ", its bytes as {order:#06x}"),
-    };
+    for then in then {
+        _ = match then {
+            Then::Nothing => Ok(()),
+            Then::Plus(number) => write!(text, " + {number}"),
+            Then::Minus(number) => write!(text, " - {number}"),
+            Then::From(number) => write!(text, ", which is taken from {number},"),
+            Then::Xor(number) => write!(text, " ^ {number:#x}"),
+            Then::Bytes(order) => write!(text, ", its bytes as {order:#06x}"),
+        };
+    }
     text
 }
 

@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use onesided::backend::Span;
+use onesided_ptx::ToldInBlock;
 
 use super::ids::PeId;
 use crate::race::{Detector, Narrow, Nearby, Told};
@@ -16,6 +17,8 @@ pub(super) struct Tells {
     pub(super) by_kernels: Option<Told>,
     /// If a kernel has made the update: agents of kernels in narrow scopes, besides.
     pub(super) nearby: Option<Rc<Nearby>>,
+    /// Of a word of shared memory: threads of its block, about that.
+    pub(super) in_block: Option<ToldInBlock>,
 }
 
 impl Tells {
@@ -36,6 +39,12 @@ impl Tells {
     /// Now.
     pub(super) fn of(races: &mut Detector, pe: PeId, word: Span) -> Tells {
         let told = races.told(pe, word);
-        Tells { told, by_kernels: races.told_by_kernels(pe, word), nearby: races.told_nearby(pe, word) }
+        let (by_kernels, nearby) = (races.told_by_kernels(pe, word), races.told_nearby(pe, word));
+        Tells { told, by_kernels, nearby, in_block: None }
+    }
+
+    /// The same of a word of shared memory.
+    pub(super) fn in_block(told: Option<Told>, in_block: ToldInBlock) -> Tells {
+        Tells { told, by_kernels: None, nearby: None, in_block: Some(in_block) }
     }
 }

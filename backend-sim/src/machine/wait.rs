@@ -8,7 +8,7 @@
 
 use onesided::backend::{Span, Wait};
 
-use super::access::{Awaited, Test};
+use super::access::{Awaited, Test, is_shared};
 use super::agent::{Agent, AgentKind, Condition, State};
 use super::ids::{AgentId, PeId};
 use super::relaxed::Asked;
@@ -48,7 +48,7 @@ impl Machine {
 
     /// An agent waits from now on.
     pub(super) fn wait_for(&mut self, agent: AgentId, condition: Condition) {
-        let is_ready = self.mode.needs.relaxed && condition.holds(&self.heap);
+        let is_ready = self.mode.needs.relaxed && self.holds(agent, &condition);
         if !condition.takes {
             self.looks_at(agent, &condition.test());
         }
@@ -93,7 +93,8 @@ impl Machine {
         if condition.is_over() {
             return self.waited(agent, value);
         }
-        let (next, holds) = (condition.test(), condition.holds(&self.heap));
+        let next = condition.test();
+        let holds = condition.is_satisfied_by(self.heap.load(pe, next.variable));
         self.looks_at(agent, &next);
         if holds {
             self.make_ready(agent);
@@ -180,9 +181,7 @@ impl Machine {
         let mut next = 0;
         while let Some(&agent) = self.pes[pe].waiting.get(next) {
             next += 1;
-            let Agent { ready, state: State::Waiting(condition), .. } = &mut self.agents[agent] else {
-                unreachable!("the agent waits")
-            };
+            let State::Waiting(condition) = &mut self.agents[agent].state else { unreachable!("the agent waits") };
             if condition.wait.vars.alloc != span.alloc {
                 continue;
             }
@@ -194,14 +193,37 @@ impl Machine {
                 }
                 continue;
             }
-            match (condition.holds(&self.heap), ready.is_some()) {
-                (true, false) => self.make_ready(agent),
-                (false, true) => {
-                    condition.has_held = true;
-                    self.unready(agent);
-                }
-                (true, true) | (false, false) => {}
+            let holds = condition.is_satisfied_by(self.heap.load(pe, condition.variable()));
+            self.goes_on_if(agent, holds);
+        }
+    }
+
+    /// The condition of an agent that waits holds now, or does not.
+    pub(super) fn goes_on_if(&mut self, agent: AgentId, holds: bool) {
+        let Agent { ready, state: State::Waiting(condition), .. } = &mut self.agents[agent] else {
+            unreachable!("the agent waits")
+        };
+        match (holds, ready.is_some()) {
+            (true, false) => self.make_ready(agent),
+            (false, true) => {
+                condition.has_held = true;
+                self.unready(agent);
             }
+            (true, true) | (false, false) => {}
+        }
+    }
+
+    /// Whether the condition of an agent holds.
+    pub(super) fn holds(&self, agent: AgentId, condition: &Condition) -> bool {
+        condition.is_satisfied_by(self.found_by(agent, condition))
+    }
+
+    /// What is in the variable that it looks at now.
+    pub(super) fn found_by(&self, agent: AgentId, condition: &Condition) -> u64 {
+        let word = condition.variable();
+        match is_shared(word.alloc) {
+            true => self.found_in_shared(agent, word),
+            false => self.heap.load(condition.pe, word),
         }
     }
 

@@ -203,6 +203,17 @@ fn count(program: &Program, state: &State, pe: usize) -> Option<State> {
     Some(state)
 }
 
+/// Whether a loop goes on that has found this.
+fn compares(found: u64, unless: &str, value: u64) -> bool {
+    match unless {
+        "lt" => found < value,
+        "ne" => found != value,
+        "eq" => found == value,
+        "gt" => found > value,
+        _ => unreachable!("no loop compares with {unless}"),
+    }
+}
+
 /// A thread's next step, if it can take one.
 fn step(program: &Program, before: &State, thread: usize) -> Option<State> {
     let Thread { done, second, at_barrier, .. } = before.threads[thread];
@@ -215,14 +226,7 @@ fn step(program: &Program, before: &State, thread: usize) -> Option<State> {
     match *step {
         Step::Poll { word, unless, value, notes } => {
             let found = memory[word];
-            let goes_on = match unless {
-                "lt" => found < value,
-                "ne" => found != value,
-                "eq" => found == value,
-                "gt" => found > value,
-                _ => unreachable!("no loop compares with {unless}"),
-            };
-            if goes_on {
+            if compares(found, unless, value) {
                 return None;
             }
             if notes {
@@ -295,9 +299,29 @@ fn step(program: &Program, before: &State, thread: usize) -> Option<State> {
             state.shared[pe] += 1;
         }
         Step::Count => state.shared[pe] += 1,
-        Step::Await { value } => {
-            if state.shared[pe] < value {
+        Step::Await { unless, value, notes } => {
+            let found = state.shared[pe];
+            if compares(found, unless, value) {
                 return None;
+            }
+            if notes {
+                me.note(found);
+            }
+        }
+        Step::SetShared { value } => state.shared[pe] = value,
+        Step::SwapShared { from, to } => {
+            if state.shared[pe] != from {
+                return None;
+            }
+            state.shared[pe] = to;
+        }
+        Step::Pull { of, word, value, notes } => {
+            let found = before.memory[of][word];
+            if found < value {
+                return None;
+            }
+            if notes {
+                me.note(found);
             }
         }
         Step::Meet => (me.done, me.at_barrier) = (done, true),

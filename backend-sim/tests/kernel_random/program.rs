@@ -98,9 +98,27 @@ pub(crate) enum Step {
     Ticket,
     /// Adds in shared memory, and looks at nothing.
     Count,
-    /// Loads the shared word until it is as large.
+    /// Loads the shared word until it compares so, and notes what it has found.
     Await {
+        unless: &'static str,
         value: u64,
+        notes: bool,
+    },
+    /// Stores in shared memory.
+    SetShared {
+        value: u64,
+    },
+    /// Swaps the shared word when it is as expected.
+    SwapShared {
+        from: u64,
+        to: u64,
+    },
+    /// Loads a word of a PE, mostly of the other, until it is as large.
+    Pull {
+        of: usize,
+        word: usize,
+        value: u64,
+        notes: bool,
     },
     /// All threads of the block that are left meet.
     Meet,
@@ -273,9 +291,24 @@ fn lines(thread: usize, threads: usize, steps: &[Step], together: bool) -> Strin
             }
             Step::Ticket => "atom.shared.add.u64 %rd4, [shared], 1;\nmad.lo.u64 %rd2, %rd2, 10, %rd4;\n".to_string(),
             Step::Count => "red.shared.add.u64 [shared], 1;\n".to_string(),
-            Step::Await { value } => format!(
-                "{label}: ld.volatile.shared.u64 %rd4, [shared];\nsetp.lt.u64 %p1, %rd4, {value};\n@%p1 bra {label};\n"
+            Step::Await { unless, value, notes } => {
+                let note = if notes { "mad.lo.u64 %rd2, %rd2, 10, %rd4;\n" } else { "" };
+                format!(
+                    "{label}: ld.volatile.shared.u64 %rd4, [shared];\nsetp.{unless}.u64 %p1, %rd4, {value};\n@%p1 bra {label};\n{note}"
+                )
+            }
+            Step::SetShared { value } => format!("st.volatile.shared.u64 [shared], {value};\n"),
+            Step::SwapShared { from, to } => format!(
+                "{label}: atom.acq_rel.cta.shared.cas.b64 %rd4, [shared], {from}, {to};\nsetp.ne.u64 %p1, %rd4, {from};\n@%p1 bra {label};\n"
             ),
+            Step::Pull { of, word, value, notes } => {
+                let note = if notes { "mad.lo.u64 %rd2, %rd2, 10, %rd4;\n" } else { "" };
+                format!(
+                    "{}{}{label}: ld.volatile.global.u64 %rd4, [%rd3];\nsetp.lt.u64 %p1, %rd4, {value};\n@%p1 bra {label};\n{note}",
+                    address(word),
+                    call("%rd3", "nvshmem_ptr", &word_of(&[("b32", of.to_string())])),
+                )
+            }
             Step::Meet => "barrier.sync 0;\n".to_string(),
             Step::Vote(vote) if together => {
                 // %rd3 is the word, %rd5 from what on it holds; %p3 says whether the thread looks at all

@@ -10,7 +10,7 @@ use crate::decode::window;
 use crate::module::Place;
 use crate::op::{AtomicForm, Memory};
 use crate::types::{Order, Scope, Space, mask};
-use crate::world::{Access, AccessKind, Refusal, World};
+use crate::world::{Access, AccessKind, Refusal, World, Written};
 
 /// The space and the address in it that a generic address means.
 #[inline]
@@ -166,7 +166,7 @@ impl Block {
                 self.has_read(thread, index, generic, bytes);
                 self.synchronize_read(index, generic, memory.order);
                 if strong {
-                    world.accessed_shared(&self.access(index, memory, generic, AccessKind::Load, place), false);
+                    world.accessed_shared(&self.access(index, memory, generic, AccessKind::Load, place), None);
                 }
                 Ok(self.shared.load(at, bytes))
             }
@@ -235,9 +235,15 @@ impl Block {
                     Touch { thread: index, place, reads: false, writes: true, strong, repeats, by: By::Thread },
                 )?;
                 self.synchronize_write(index, generic, memory.order, false);
+                let before = strong.then(|| self.shared.around(at));
                 let changed = self.shared.store(at, bytes, value);
-                if strong {
-                    world.accessed_shared(&self.access(index, memory, generic, AccessKind::Store, place), changed);
+                if let Some(before) = before {
+                    self.wrote_shared(
+                        world,
+                        &self.access(index, memory, generic, AccessKind::Store, place),
+                        at,
+                        before,
+                    );
                 }
                 match changed {
                     true => self.changed(index, generic, bytes),
@@ -304,9 +310,9 @@ impl Block {
                     by: By::Thread,
                 };
                 self.touch(world, at, bytes.into(), touch)?;
-                let old = self.shared.load(at, bytes);
+                let (old, before) = (self.shared.load(at, bytes), self.shared.around(at));
                 let changed = self.shared.store(at, bytes, alu::atomic(form.op, form.ty, old, b, c));
-                world.accessed_shared(&access, changed);
+                self.wrote_shared(world, &access, at, before);
                 (old, access.address, changed)
             }
             _ => {
@@ -431,6 +437,13 @@ impl Block {
     fn word(&self, index: usize, memory: &[u8], space: &str, at: u64, bytes: u8, place: Place) -> Result<u64, Halt> {
         let word = usize::try_from(at).ok().and_then(|at| bytes::get(memory, at, bytes));
         word.ok_or_else(|| self.out_of_bounds(index, space, at, bytes, memory.len(), place))
+    }
+
+    /// A strong write to shared memory has been made. `before`: what was around it.
+    pub(super) fn wrote_shared(&mut self, world: &mut impl World, access: &Access, at: usize, before: u64) {
+        self.tell(world);
+        let told = self.order.told_at(access.address);
+        world.accessed_shared(access, Some(&Written { before, now: self.shared.around(at), told }));
     }
 
     /// Notes an access to shared memory; a race or a read of what nobody wrote ends the block.

@@ -172,7 +172,7 @@ impl Block {
                     self.order.sees_phase(index, generic);
                     self.is_in_phase(address, old.phase == 1);
                 }
-                world.accessed_shared(&access, false);
+                world.accessed_shared(&access, None);
                 return Ok(u64::from(done));
             }
             MBarrier::ExpectTx => new.bytes += operand as i64,
@@ -206,7 +206,7 @@ impl Block {
         }
         let changed = self.shared.store(at, 8, new.pack());
         if access.order.is_strong() {
-            world.accessed_shared(&access, changed);
+            self.wrote_shared(world, &access, at, word);
         }
         if changed {
             self.changed(index, generic, 8);

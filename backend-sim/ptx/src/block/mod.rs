@@ -17,6 +17,7 @@ mod group;
 mod lanes;
 mod launch;
 mod limit;
+mod looks;
 mod matrix;
 mod mbarrier;
 mod multi;
@@ -43,7 +44,7 @@ pub use launch::{Checks, Launch, LaunchError};
 
 use crate::module::{Kernel, Module, Place};
 use crate::op::Reg;
-use crate::world::{Access, Until, World};
+use crate::world::{Access, World};
 use barrier::Named;
 use changes::Changes;
 use cluster::Cluster;
@@ -52,10 +53,10 @@ use flight::Flights;
 use lanes::Row;
 pub use mbarrier::Phase;
 use order::Order;
-pub use order::Sync;
+pub use order::{Sync, ToldInBlock};
 use pace::Paces;
 use shared::Shared;
-use thread::{Frame, State, Thread};
+use thread::{State, Thread};
 use under_way::Groups;
 
 /// A thread block of a launch. It holds everything but global memory, which is the [`World`]'s.
@@ -148,7 +149,7 @@ pub struct Waiting {
     pub who: Who,
     /// Where it waits; [`Module::describe`] says it in words.
     pub place: Place,
-    /// Of a spin, the global memory that it reads: address and bytes.
+    /// Of a spin, the global and shared memory that it reads: address and bytes.
     pub reads: Vec<(u64, u8)>,
     /// Whether a change anywhere could end it, as it reads more than is kept.
     pub any: bool,
@@ -281,26 +282,6 @@ impl Block {
         let State::Stopped { .. } = self.threads[thread].state else { panic!("thread {thread} was not stopped") };
         self.threads[thread].state = State::Ready;
         (self.current, self.announced, self.is_idle) = (thread, true, false);
-    }
-
-    /// A thread was stopped at a load or a compare-and-swap: if it is in a loop that does nothing else, what ends that. A round of the loop that goes on leaves
-    /// nothing behind, so the thread may as well be let go on only when what it finds ends the loop.
-    pub fn ends_loop(&self, look: &Access) -> Option<Until> {
-        let index = look.thread as usize;
-        let Frame { code, registers, .. } = self.threads[index].frame;
-        let code = &self.module.code[usize::from(code)];
-        let Until { compare, ty, against, view, is_used, reloads } =
-            *code.polls.get(&look.place.0.checked_sub(code.first_place)?)?;
-        let rows = &self.registers[index / 32];
-        let value = |register: Reg| rows[registers as usize + usize::from(register)][index % 32] & ty.mask();
-        Some(Until {
-            compare,
-            ty,
-            against: value(against),
-            view: view.with(view.then.number().map(|&register| value(register))),
-            is_used,
-            reloads,
-        })
     }
 
     /// Tells the world what has ordered threads since it was told last.
@@ -480,8 +461,7 @@ impl Block {
                 State::Ready | State::Exited | State::Failed { .. } => {}
                 State::Stopped { place } => idle.stopped.push(self.waiting(index, *place)),
                 State::Parked { watch, reads, place } => {
-                    let global = |&&(address, _): &&(u64, u8)| address >> 56 == 0;
-                    let reads = reads.iter().filter(global).copied().collect();
+                    let reads = reads.clone();
                     idle.parked.push(Waiting { reads, any: watch.any, ..self.waiting(index, *place) });
                 }
                 State::Call { place, issued: true, .. } => idle.calls.push(self.waiting(index, *place)),

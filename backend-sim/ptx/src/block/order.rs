@@ -76,6 +76,14 @@ pub enum Sync {
     },
 }
 
+/// What a word of shared memory tells whoever reads it, as of a strong write to it.
+#[derive(Clone, Debug)]
+pub struct ToldInBlock {
+    /// How many barriers of the whole block came before: behind another one, all threads know it.
+    epoch: u32,
+    row: Option<Row>,
+}
+
 #[derive(Clone, Debug)]
 pub(super) struct Order {
     threads: usize,
@@ -99,6 +107,8 @@ pub(super) struct Order {
     /// What was released at an address of shared memory, and of an mbarrier, what was until its last phase ended.
     released: BTreeMap<u64, Row>,
     phases: BTreeMap<u64, Row>,
+    /// A thread's next strong read learns this, and not what is released there now.
+    as_of: Option<(usize, Option<Row>)>,
     /// What those had done who arrived at a barrier.
     arrived: BTreeMap<usize, Row>,
 }
@@ -120,6 +130,7 @@ impl Order {
             pending: vec![None; threads],
             released: BTreeMap::new(),
             phases: BTreeMap::new(),
+            as_of: None,
             arrived: BTreeMap::new(),
         }
     }
@@ -325,7 +336,11 @@ impl Order {
         if let Some(untold) = &mut self.untold {
             untold.push(Sync::Read { thread, address, acquires });
         }
-        let Some(row) = self.released.get(&address).cloned() else { return };
+        let row = match self.as_of.take() {
+            Some((of, row)) if of == thread => row,
+            _ => self.released.get(&address).cloned(),
+        };
+        let Some(row) = row else { return };
         if acquires {
             self.learn(thread, &row);
         } else {
@@ -334,6 +349,17 @@ impl Order {
                 pending => *pending = Some(row),
             }
         }
+    }
+
+    /// What an address tells whoever reads it strongly.
+    pub(super) fn told_at(&self, address: u64) -> ToldInBlock {
+        ToldInBlock { epoch: self.epoch, row: self.released.get(&address).cloned() }
+    }
+
+    /// A thread's next strong read comes after this, and not after what was told later. `None`: after nothing.
+    pub(super) fn reads_as_of(&mut self, thread: usize, told: Option<&ToldInBlock>) {
+        let row = told.filter(|told| told.epoch == self.epoch).and_then(|told| told.row.clone());
+        self.as_of = Some((thread, row));
     }
 
     /// A phase of an mbarrier ends: see [`Sync::PhaseEnds`].

@@ -189,6 +189,16 @@ impl Shared {
         bytes::get(&self.bytes, at, bytes).unwrap_or(0)
     }
 
+    /// The aligned 8 bytes in which a word lies; behind the end there are zeros.
+    #[inline]
+    pub(super) fn around(&self, at: usize) -> u64 {
+        let start = at & !7;
+        match self.bytes.get(start..start + 8) {
+            Some(all) => u64::from_le_bytes(all.try_into().expect("they are 8")),
+            None => self.bytes[start..].iter().rev().fold(0, |all, &byte| all << 8 | u64::from(byte)),
+        }
+    }
+
     /// Whether that changed the memory.
     #[inline]
     pub(super) fn store(&mut self, at: usize, bytes: u8, value: u64) -> bool {

@@ -283,14 +283,10 @@ impl<'a> Builder<'_, 'a> {
         {
             let load = self.code.ops.len() as u32 - 1;
             let Some(against) = self.asked(against, ty)? else { return Ok(()) };
-            let number = match view.then.number() {
-                Some(number) => match self.asked(number.clone(), ty)? {
-                    Some(number) => Some(number),
-                    None => return Ok(()),
-                },
-                None => None,
-            };
-            let view = view.with(number);
+            let numbers = view.numbers().cloned().collect::<Vec<_>>();
+            let numbers = numbers.into_iter().map(|number| self.asked(number, ty)).collect::<Result<Vec<_>, _>>()?;
+            let mut numbers = numbers.into_iter();
+            let Some(view) = view.map(|_| numbers.next().flatten()) else { return Ok(()) };
             self.code.polls.insert(load, Until { compare, ty, against, view, is_used, reloads });
         }
         Ok(())

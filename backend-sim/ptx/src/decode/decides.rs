@@ -45,8 +45,8 @@ impl<'a> Decides<'a> {
             Compare::Lt | Compare::Gt => false,
         };
         let is_against = |found: u64| match self.against {
-            Operand::Bits(against) if self.view.then.number().is_none() => {
-                let part = self.view.with(None::<u64>).of(found);
+            Operand::Bits(against) if self.view.is_plain() => {
+                let part = View::of_bits(self.view.shift, self.view.mask).of(found);
                 Some(part & self.ty.mask() == against & self.ty.mask())
             }
             _ => None,
@@ -56,7 +56,7 @@ impl<'a> Decides<'a> {
             Takes::One(Operand::Bits(found)) => is_against(*found).is_some_and(ends),
             Takes::One(found @ Operand::Name { .. }) => {
                 let is_whole = self.view.shift == 0 && self.view.mask == self.ty.mask();
-                *found == self.against && is_whole && self.view.then.number().is_none() && ends(true)
+                *found == self.against && is_whole && self.view.is_plain() && ends(true)
             }
             Takes::Any(Operand::Bits(left), _) if matches!(compare, Compare::Eq | Compare::Ne) => {
                 is_against(*left).is_some_and(|is_equal| !ends(is_equal))
@@ -75,7 +75,7 @@ impl<'a> Decides<'a> {
         let (compare, is_used, reloads) = (self.ending(result), false, false);
         match &self.takes {
             Takes::Any(left, ty) => {
-                let view = View { shift: 0, mask: ty.mask(), then: Then::Nothing };
+                let view = View::of_bits(0, ty.mask());
                 Until { compare: Compare::Ne, ty: *ty, against: left.clone(), view, is_used, reloads }
             }
             _ => {
@@ -119,7 +119,7 @@ pub(super) fn decides<'a>(text: &Text<'a>, load: usize) -> Option<Decides<'a>> {
     if of_load.is_signed() && of_load.bytes() < 4 {
         return None; // its register is wider
     }
-    let whole = View { shift: 0, mask: of_load.mask(), then: Then::Nothing };
+    let whole = View::of_bits(0, of_load.mask());
     let mut views = Views::from([(text.name(scope, loaded), (whole, BTreeSet::new()))]);
     let mut asked = BTreeSet::from([text.name(scope, base)]);
     for operand in swap {
@@ -146,11 +146,11 @@ pub(super) fn decides<'a>(text: &Text<'a>, load: usize) -> Option<Decides<'a>> {
             let ty = Type::parse(ty).filter(|ty| ty.is_integer() || matches!(ty, Type::B16 | Type::B32 | Type::B64))?;
             let compare = Compare::parse(compare, ty)?;
             let compare = if is_mirrored { compare.mirrored() } else { compare };
-            let is_whole = view.then.number().is_none() && view.shift == 0 && view.mask == of_load.mask();
+            let is_whole = view.is_plain() && view.shift == 0 && view.mask == of_load.mask();
             // a signed number that is narrower than its register is another one there
             let is_alike = ty.bytes() == of_load.bytes() || !is_whole || !of_load.is_signed();
             let against = text.known(inner, against);
-            for operand in [Some(&against), view.then.number()].into_iter().flatten() {
+            for operand in view.numbers().chain([&against]) {
                 asked.extend(known_in(text, (scope, inner), operand)?);
             }
             let decides = Decides { at, chain, view, ty, compare, against, asked, takes };
@@ -182,7 +182,8 @@ fn step<'a>(text: &Text<'a>, at: usize, loaded: Type, views: &mut Views<'a>) {
         _ => None,
     };
     let (mut from, mut others) = (has(1), operands.get(2..).unwrap_or_default());
-    if from.is_none() && matches!(*opcode, "add" | "and" | "xor") {
+    let is_other = from.is_none() && matches!(*opcode, "add" | "and" | "xor" | "sub");
+    if is_other {
         (from, others) = (has(2), operands.get(1..2).unwrap_or_default());
     }
     text.names_of(at).for_each(|name| _ = views.remove(&name));
@@ -194,10 +195,11 @@ fn step<'a>(text: &Text<'a>, at: usize, loaded: Type, views: &mut Views<'a>) {
     match &operands[0] {
         Operand::Name { name, offset: 0 } => {
             let others: Vec<Operand<'a>> = others.iter().map(|operand| text.known(scope, operand)).collect();
+            let opcode = if is_other && *opcode == "sub" { "from" } else { opcode };
             let part = part((opcode, modifiers), &others, view, ty);
             views.extend(part.map(|view| (text.name(scope, name), (view, chain))));
         }
-        Operand::Vector(all) if view.then.number().is_none() => {
+        Operand::Vector(all) if view.is_plain() => {
             let bits = 8 * ty.bytes() / all.len() as u32;
             for (number, operand) in all.iter().enumerate() {
                 let part = view.clone().bits(bits * number as u32, bits);
@@ -210,7 +212,7 @@ fn step<'a>(text: &Text<'a>, at: usize, loaded: Type, views: &mut Views<'a>) {
     }
 }
 
-/// What an instruction makes of a part of a word, if that is a part, too.
+/// What an instruction makes of a part of a word, if that is a part, too. `from`: it is taken from the other operand.
 fn part<'a>(
     (opcode, modifiers): (&str, &[&str]),
     others: &[Operand<'a>],
@@ -224,11 +226,23 @@ fn part<'a>(
     if opcode == "mov" {
         return Some(view);
     }
-    if view.then.number().is_some() {
-        return None;
-    }
     let bits = 8 * ty.bytes();
-    let then = |then: fn(Operand<'a>) -> Then<Operand<'a>>| Some(View { then: then(others.first()?.clone()), ..view });
+    let is_sum = matches!((opcode, modifiers), ("sub" | "add" | "from", [_]));
+    let then = |then: fn(Operand<'a>) -> Then<Operand<'a>>| Some(then(others.first()?.clone()));
+    match view.then {
+        [Then::Nothing, _] => {}
+        // of a sum, another one
+        [first @ (Then::Plus(_) | Then::Minus(_) | Then::From(_)), Then::Nothing] if is_sum => {
+            let second = match opcode {
+                "sub" => then(Then::Minus),
+                "add" => then(Then::Plus),
+                _ => then(Then::From),
+            };
+            return Some(View { then: [first, second?], ..view });
+        }
+        _ => return None,
+    }
+    let then = |and: fn(Operand<'a>) -> Then<Operand<'a>>| Some(View { then: [then(and)?, Then::Nothing], ..view });
     match (opcode, modifiers) {
         ("and", _) => Some(View { mask: view.mask & number(0)?, ..view }),
         ("shr", _) if !ty.is_signed() => view.bits(u32::try_from(number(0)?).ok()?, bits),
@@ -241,11 +255,13 @@ fn part<'a>(
             (is_kept && !is_wider && are_integers).then(|| View { mask: view.mask & ty.mask() & to.mask(), ..view })
         }
         ("sub", [_]) => then(Then::Minus),
+        ("from", [_]) => then(Then::From),
         ("add", [_]) => then(Then::Plus),
         ("xor", _) => then(Then::Xor),
         // no byte of the other operand, and no sign
         ("prmt", ["b32"]) if number(1)? & 0xcccc == 0 => {
-            Some(View { then: Then::Bytes(others.get(1)?.clone()), mask: view.mask & u64::from(u32::MAX), ..view })
+            let bytes = [Then::Bytes(others.get(1)?.clone()), Then::Nothing];
+            Some(View { then: bytes, mask: view.mask & u64::from(u32::MAX), ..view })
         }
         _ => None,
     }

@@ -1,18 +1,24 @@
-//! Loops of kernels that do nothing but load a word of their own PE, or look at one of any PE by an atomic that mostly leaves it as it was: waits, as if by a call. Plain loads too,
-//! where their races are no findings: elsewhere such a loop is a race, or has no end.
+//! Loops of kernels that do nothing but load a word, or look at it by an atomic that mostly leaves it as it was: waits, as if by a call. Plain loads of the PE's
+//! own memory too, where their races are no findings: elsewhere such a loop is a race, or has no end.
 //!
 //! A look in vain leaves nothing behind, so it is no step, and a loop that is ended by one update has one class. The race detector is
 //! told of the access that ends it, and of a strong one also when the loop begins.
+//!
+//! The word may be one of the block's shared memory. Only the block's own threads change that, and only in a turn of the block: so behind each turn the
+//! waits for it are looked at again.
+
+use std::sync::Arc;
 
 use onesided::backend::{Against, Span, Wait};
 use onesided::{Cmp, DType};
 use onesided_ptx::{Access, AccessKind, Compare, Type, Until};
 
-use super::super::access::{Awaited, Test};
+use super::super::access::{Awaited, Test, is_shared, shared_at};
 use super::super::agent::{Agent, Condition, State};
 use super::super::ids::{AgentId, BlockId, PeId};
 use super::super::tells::Tells;
 use super::super::{Machine, Object};
+use super::world::KernelWorld;
 use crate::race::{Heard, How};
 
 /// A load ends its loop.
@@ -28,7 +34,7 @@ impl Machine {
     pub(super) fn ends_loop(&mut self, thread: AgentId, id: BlockId, access: &Access) -> Option<Condition> {
         let takes = matches!(access.kind, AccessKind::Atomic(_));
         let me = self.agents[thread].pe;
-        if access.is_shared() || !takes && access.kind != AccessKind::Load {
+        if !takes && access.kind != AccessKind::Load {
             return None;
         }
         if !access.order.is_strong() && !self.may_race(thread) {
@@ -39,9 +45,13 @@ impl Machine {
         if reloads && self.may_race(thread) {
             return None; // elsewhere in the loop it may find something else each time
         }
-        let (pe, word) = self.at_address(me, access.address, access.bytes.into()).ok()?;
-        // of another PE's memory, one sees also what one has stored there, and on another path perhaps less
-        if pe != me && (!takes || self.paths.matter()) {
+        let (pe, word) = match shared_at(self.block_name(id), access.address, access.bytes) {
+            Some(shared) => shared,
+            None => self.at_address(me, access.address, access.bytes.into()).ok()?,
+        };
+        // of another PE's memory, one may see also what is on its way there from one's own, and on another path perhaps less
+        let may_have_stored = || self.kernels.has_marks || self.may_race(thread);
+        if pe != me && (self.paths.matter() || !takes && may_have_stored()) {
             return None;
         }
         if !self.kernels.blocks[id].watches.is_over(access.thread as usize, &Object::memory(pe, word)) {
@@ -57,7 +67,11 @@ impl Machine {
     /// A thread begins to wait for what ends its loop.
     pub(super) fn waits_in_loop(&mut self, thread: AgentId, id: BlockId, access: &Access, condition: Condition) {
         let Agent { call, at, .. } = self.agents[thread];
-        if access.order.is_strong()
+        if is_shared(condition.wait.vars.alloc) {
+            if !self.looks_in_shared(thread, id, access) {
+                return;
+            }
+        } else if access.order.is_strong()
             && self.races.is_on()
             && let Some(at) = at
         {
@@ -69,10 +83,51 @@ impl Machine {
         self.wait_for(thread, condition);
     }
 
+    /// A thread looks at shared memory before it waits for it. Whether nothing was wrong with that.
+    fn looks_in_shared(&mut self, thread: AgentId, id: BlockId, access: &Access) -> bool {
+        let mut block = self.kernels.blocks[id].block.take().expect("its turn is over");
+        let (agent, code) = (self.kernels.blocks[id].agent, Arc::clone(&self.kernels.blocks[id].launched.code));
+        let fault = block.looks(&mut KernelWorld::new(self, agent, id, &code), access);
+        if let Some(fault) = &fault {
+            self.kernel_failed(thread, fault);
+            block.goes_on_without(fault); // where the run goes on
+        }
+        self.kernels.blocks[id].block = Some(block);
+        fault.is_none()
+    }
+
+    /// Behind a turn of a block: its threads that wait for words of its shared memory may go on, or no longer go on.
+    pub(super) fn recheck_block(&mut self, id: BlockId) {
+        let (pe, _) = self.block_name(id);
+        for at in 0..self.pes[pe].waiting.len() {
+            let agent = self.pes[pe].waiting[at];
+            let State::Waiting(condition) = &self.agents[agent].state else { unreachable!("it waits") };
+            if is_shared(condition.wait.vars.alloc) && self.block_of(agent) == id {
+                let holds = self.holds(agent, condition);
+                self.goes_on_if(agent, holds);
+            }
+        }
+    }
+
+    /// A word of the shared memory of an agent's block.
+    pub(in crate::machine) fn found_in_shared(&self, agent: AgentId, word: Span) -> u64 {
+        let block = self.kernels.blocks[self.block_of(agent)].block.as_ref().expect("it is between two turns");
+        block.found_in_shared(word.start as u64, word.len as u8)
+    }
+
+    /// What lies there, in words.
+    pub(in crate::machine) fn named_in_shared(&self, agent: AgentId, word: Span) -> String {
+        let block = self.kernels.blocks[self.block_of(agent)].block.as_ref();
+        block.map_or_else(|| "shared memory".into(), |block| block.named_in_shared(word.start as u64))
+    }
+
     /// A loop ends with the step that was chosen.
     pub(in crate::machine) fn loop_ends(&mut self, thread: AgentId, test: Test, is_steady: bool) {
         if is_steady {
             self.comes_after_what_told(thread, &test);
+            if is_shared(test.variable.alloc) {
+                self.looks_as_of(self.block_of(thread), thread, &test);
+            }
         }
         self.step.test = (self.mode.needs.tracking && !is_steady).then_some(Awaited::Word(test));
         self.pes[test.pe].waiting.retain(|&other| other != thread);
@@ -89,7 +144,7 @@ impl Machine {
             Some(None) if self.races.knows_last_write(agent, pe, word) => Heard::new(),
             None | Some(None) => self.races.heard(agent, pe, word),
             Some(Some(update)) => {
-                let Tells { told, by_kernels, nearby } = &update.tells;
+                let Tells { told, by_kernels, nearby, .. } = &update.tells;
                 self.races.heard_since(agent, (pe, word), (told.clone(), by_kernels.clone()), nearby.as_deref())
             }
         }

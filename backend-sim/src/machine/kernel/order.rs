@@ -12,6 +12,7 @@ use onesided::At;
 use onesided::backend::Span;
 use onesided_ptx::{Access, AccessKind, Scope};
 
+use super::super::access::Test;
 use super::super::agent::Agent;
 use super::super::ids::{AgentId, BlockId, PeId};
 use super::super::{Machine, Object, Touch};
@@ -31,6 +32,8 @@ pub(super) struct Heard {
     /// What was released at addresses of shared memory, and at mbarriers until their last phases ended.
     shared: BTreeMap<u64, Told>,
     phases: BTreeMap<u64, Told>,
+    /// A thread's next strong read of shared memory learns this, and not what is told there now.
+    as_of: Option<(usize, Option<Told>)>,
     /// What those had done, and fenced, who arrived at a barrier.
     arrived: BTreeMap<usize, (Option<Told>, Scoped)>,
 }
@@ -269,11 +272,32 @@ impl Machine {
         }
     }
 
+    /// What an address of shared memory tells the block's threads.
+    pub(super) fn told_in_block(&self, id: BlockId, address: u64) -> Option<Told> {
+        self.kernels.blocks[id].heard.shared.get(&address).cloned()
+    }
+
+    /// The look of a thread that ends its loop comes after what its word told when it became true for good, and not after what it told later.
+    pub(super) fn looks_as_of(&mut self, id: BlockId, thread: AgentId, test: &Test) {
+        let assumed = self.assumed.as_ref().filter(|_| self.mode.needs.tracking);
+        let Some(told) = assumed.and_then(|assumed| assumed.told(test)) else { return };
+        let number = self.first_of(id, thread);
+        let Running { block, heard, .. } = &mut self.kernels.blocks[id];
+        let tells = told.map(|update| &update.tells);
+        heard.as_of = Some((number, tells.and_then(|tells| tells.told.clone())));
+        let block = block.as_mut().expect("it is between two turns");
+        block.reads_as_of(number, tells.and_then(|tells| tells.in_block.as_ref()));
+    }
+
     /// A thread reads shared memory strongly.
     pub(super) fn hears_in_block(&mut self, id: BlockId, thread: usize, address: u64, acquires: bool) {
         let agent = self.thread_acts(id, thread);
         let heard = &mut self.kernels.blocks[id].heard;
-        let Some(told) = heard.shared.get(&address).cloned() else { return };
+        let told = match heard.as_of.take() {
+            Some((of, told)) if of == thread => told,
+            _ => heard.shared.get(&address).cloned(),
+        };
+        let Some(told) = told else { return };
         match acquires {
             true => self.races.learn_told(agent, &told),
             false => {

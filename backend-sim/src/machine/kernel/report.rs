@@ -63,6 +63,9 @@ impl Machine {
     }
 }
 
+/// So many words that a thread polls are named.
+const MOST_NAMED: usize = 4;
+
 /// # Who waits for what
 impl Machine {
     /// Where a thread of a kernel is.
@@ -122,17 +125,21 @@ impl Machine {
         let code = &running.launched.code;
         let waiting = |of: &Waiting, how: &str| format!("{} {how} at {:#}", of.who, code.at(of.place));
         let spins = |of: &Waiting| match of.reads.first() {
-            None => waiting(of, "polls"),
-            Some(&(address, bytes)) => match address::place(address, bytes.into()) {
-                Some((pe, span)) if self.kernels.workspaces.has(pe, span.alloc) => {
-                    waiting(of, "waits for other blocks to synchronize the grid,")
+            Some(&(address, bytes))
+                if address::place(address, bytes.into())
+                    .is_some_and(|(pe, span)| self.kernels.workspaces.has(pe, span.alloc)) =>
+            {
+                waiting(of, "waits for other blocks to synchronize the grid,")
+            }
+            _ => {
+                let polled: Vec<String> =
+                    of.reads.iter().filter_map(|&read| self.polled_report(running, read)).collect();
+                match &polled[..] {
+                    [] => waiting(of, "polls"),
+                    few if few.len() <= MOST_NAMED => waiting(of, &format!("polls {},", few.join(" and "))),
+                    all => waiting(of, &format!("polls {}, and {} more words,", all[0], all.len() - 1)),
                 }
-                Some((pe, span)) if self.heap.len(pe, span.alloc).is_some() => {
-                    let found = self.heap.load(pe, span);
-                    waiting(of, &format!("polls {}+{} on PE {}, found {found},", span.alloc, span.start, pe.index()))
-                }
-                _ => waiting(of, "polls"),
-            },
+            }
         };
         let first = match (idle.parked.first(), idle.inside.first()) {
             (Some(parked), _) => spins(parked),
@@ -145,6 +152,19 @@ impl Machine {
             0 => format!("{name}: {first}"),
             _ => format!("{name}: {first}, and {others} more of its threads"),
         }
+    }
+
+    /// A word that a thread polls, and what is there.
+    fn polled_report(&self, running: &Running, (address, bytes): (u64, u8)) -> Option<String> {
+        if onesided_ptx::is_shared(address) {
+            let block = running.block.as_ref()?;
+            let (name, found) = (block.named_in_shared(address), block.found_in_shared(address, bytes));
+            return Some(format!("{name} in shared memory, found {found}"));
+        }
+        let (pe, span) = address::place(address, bytes.into())?;
+        self.heap.len(pe, span.alloc)?;
+        let found = self.heap.load(pe, span);
+        Some(format!("{}+{} on PE {}, found {found}", span.alloc, span.start, pe.index()))
     }
 
     /// A thread prints, in runs that somebody reads.

@@ -3,10 +3,12 @@
 
 use onesided::At;
 use onesided::backend::Span;
-use onesided_ptx::{Access, AccessKind, AtomicOp, Sync, Type, each_lane, in_a_row};
+use onesided_ptx::{Access, AccessKind, AtomicOp, Sync, Type, Written, each_lane, in_a_row};
 
+use super::super::access::shared_at;
 use super::super::ids::{AgentId, BlockId, PeId};
 use super::super::past::Past;
+use super::super::tells::Tells;
 use super::super::{Fold, Machine, Object, Touch};
 use super::{Running, address};
 use crate::lint::Notice;
@@ -112,40 +114,52 @@ impl Machine {
     }
 
     /// A thread has accessed shared memory strongly.
-    pub(super) fn accessed_shared(&mut self, id: BlockId, access: &Access, object: &Object, changed: bool) {
+    pub(super) fn accessed_shared(&mut self, id: BlockId, access: &Access, written: Option<&Written>) {
         self.mbarrier_changed(id, access);
+        let ending = self.kernels.ending.take();
         if !self.in_chosen_step || std::mem::take(&mut self.kernels.sees_steady_phase) {
             return;
         }
-        self.depend_on_polled(id, access.thread as usize, object);
-        let touch = match access.kind {
-            AccessKind::Load => Touch::Read,
-            AccessKind::Atomic(AtomicOp::Add) if access.commutes => Touch::Add { by: 0 },
-            AccessKind::Arrive { odd, .. } => Touch::Fold(match (access.commutes, odd) {
-                (true, false) => Fold::ArrivalsEven,
-                (true, true) => Fold::ArrivalsOdd,
-                (false, false) => Fold::BytesEven,
-                (false, true) => Fold::BytesOdd,
-            }),
-            // minima and maxima commute on words of one size, and nobody looks at sizes here
-            AccessKind::Atomic(op @ (AtomicOp::And | AtomicOp::Or | AtomicOp::Xor)) if access.commutes => {
-                fold_of(op, Type::B64).map_or(Touch::Atomic, Touch::Fold)
+        let (pe, word) = shared_at(self.block_name(id), access.address, access.bytes).expect("it lies there");
+        let object = Object::memory(pe, word);
+        self.depend_on_polled(id, access.thread as usize, &object);
+        match (access.kind, written) {
+            (AccessKind::Arrive { odd, ends }, _) => {
+                self.touch(object, Touch::Fold(arrival(access.commutes, odd)));
+                if ends {
+                    self.touch(object, Touch::Ends);
+                }
+                if self.mode.needs.tracking {
+                    self.arrived_at(id, access, ends);
+                }
             }
-            _ => Touch::Atomic,
-        };
-        self.touch(*object, touch);
-        if let AccessKind::Arrive { ends, .. } = access.kind {
-            if ends {
-                self.touch(*object, Touch::Ends);
-            }
-            if self.mode.needs.tracking {
-                self.arrived_at(id, access, ends);
-            }
+            (_, Some(written)) => self.updates_shared(id, access, (pe, word), written),
+            (_, None) if ending.is_some_and(|ending| ending.is_steady) => {}
+            (_, None) => self.touch(object, Touch::Read),
         }
-        if changed && self.mode.needs.tracking {
+        if written.is_some_and(|written| written.before != written.now) && self.mode.needs.tracking {
             let number = self.number();
-            self.kernels.blocks[id].watches.changed(*object, number);
+            self.kernels.blocks[id].watches.changed(object, number);
         }
+    }
+
+    /// A word of shared memory is updated in the step that was chosen.
+    fn updates_shared(&mut self, id: BlockId, access: &Access, (pe, word): (PeId, Span), written: &Written) {
+        let around = Span { start: word.start & !7, len: 8, ..word };
+        self.keep_shared((pe, around), written.before);
+        let replaced =
+            [written.before, written.now].map(|all| all >> (8 * (word.start & 7)) & (u64::MAX >> (64 - 8 * word.len)));
+        let op = match access.kind {
+            AccessKind::Atomic(op) if access.commutes => Some(op),
+            _ => None,
+        };
+        let adds = (op == Some(AtomicOp::Add)).then(|| replaced[1].wrapping_sub(replaced[0]));
+        // minima and maxima are signed or not, and nobody says so here
+        let fold = op.filter(|op| matches!(op, AtomicOp::And | AtomicOp::Or | AtomicOp::Xor));
+        let fold = fold.and_then(|op| fold_of(op, Type::B64));
+        let tells = Tells::in_block(self.told_in_block(id, access.address), written.told.clone());
+        let touch = self.touch_of_update((pe, word), (replaced[0], replaced[1]), (adds, fold), Some(tells));
+        self.touch(Object::memory(pe, word), touch);
     }
 
     /// A thread accesses its block's shared memory: when that is.
@@ -256,6 +270,16 @@ impl Machine {
             Sync::PhaseEnds { mbarrier } => self.phase_ends_in_block(id, mbarrier),
             Sync::SeesPhase { thread, mbarrier } => self.hears_of_phase(id, thread, mbarrier),
         }
+    }
+}
+
+/// An arrival at an mbarrier, or bytes that are announced to it, in one of its phases.
+fn arrival(commutes: bool, odd: bool) -> Fold {
+    match (commutes, odd) {
+        (true, false) => Fold::ArrivalsEven,
+        (true, true) => Fold::ArrivalsOdd,
+        (false, false) => Fold::BytesEven,
+        (false, true) => Fold::BytesOdd,
     }
 }
 

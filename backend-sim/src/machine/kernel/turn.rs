@@ -51,6 +51,7 @@ impl Machine {
                 blocks[id].watches.parked(name, &block, workspaces);
             }
             self.kernels.blocks[id].block = Some(block);
+            self.recheck_block(id);
             self.step();
             match stop {
                 Stop::Call(call) => {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use onesided::backend::Span;
 use onesided_ptx::{
-    Access, AccessKind, AtomicOp, Order, Place, Refusal, Scope, Sync, Type, Who, World, each_lane, gather, gather_row,
-    in_a_row, scatter_row,
+    Access, AccessKind, AtomicOp, Order, Place, Refusal, Scope, Sync, Type, Who, World, Written, each_lane, gather,
+    gather_row, in_a_row, scatter_row,
 };
 
 use super::super::ids::{AgentId, BlockId, Id as _, PeId};
@@ -248,10 +248,8 @@ impl World for KernelWorld<'_> {
         self.machine.threads_synchronize(self.block, sync);
     }
 
-    fn accessed_shared(&mut self, access: &Access, changed: bool) {
-        if let Some(object) = Object::shared(self.machine.block_name(self.block), access.address, access.bytes) {
-            self.machine.accessed_shared(self.block, access, &object, changed);
-        }
+    fn accessed_shared(&mut self, access: &Access, written: Option<&Written>) {
+        self.machine.accessed_shared(self.block, access, written);
         self.done();
     }
 

@@ -15,13 +15,15 @@ fn polls(body: &str) -> Vec<String> {
         let View { shift, mask, then } = poll.view;
         let is_all = mask == poll.ty.mask() && shift == 0;
         let part = if is_all { String::new() } else { format!(" of >> {shift} & {mask:#x}") };
-        let then = match then {
+        let then = then.map(|then| match then {
             Then::Nothing => String::new(),
             Then::Plus(number) => format!(" of + {}", in_words_of(&number)),
             Then::Minus(number) => format!(" of - {}", in_words_of(&number)),
+            Then::From(number) => format!(" from {}", in_words_of(&number)),
             Then::Xor(number) => format!(" of ^ {}", in_words_of(&number)),
             Then::Bytes(order) => format!(" in bytes {}", in_words_of(&order)),
-        };
+        });
+        let then = then.concat();
         format!("{number}: {:?} {:?} {against}{part}{then}{used}{again}", poll.compare, poll.ty)
     };
     of(&Text::of(&text.functions[0])).into_iter().map(in_words).collect()
@@ -302,6 +304,14 @@ fn a_loop_may_compare_a_part_of_what_it_loads() {
     assert_eq!(around(&format!("and.b32 %r2, %r1, 1; {turned}")), ["0: Eq B32 1 of >> 0 & 0x1"]);
     assert_eq!(around("sub.s32 %r2, %r1, %r5; setp.lt.s32 %p1, %r2, 0;"), ["0: Ge S32 0 of - %r5"]);
     assert_eq!(around("add.s32 %r2, %r5, %r1; setp.lt.s32 %p1, %r2, 0;"), ["0: Ge S32 0 of + %r5"]);
+    assert_eq!(around("sub.s32 %r2, %r5, %r1; setp.ge.s32 %p1, %r2, 4;"), ["0: Lt S32 4 from %r5"]);
+    // what is free of a queue, from its head
+    let free = "sub.s32 %r2, %r5, %r1; sub.s32 %r3, %r6, %r2; setp.lt.s32 %p1, %r3, %r7;";
+    assert_eq!(around(free), ["0: Ge S32 %r7 from %r5 from %r6"]);
+    let three = "sub.s32 %r2, %r5, %r1; sub.s32 %r3, %r6, %r2; add.s32 %r3, %r3, 1; setp.lt.s32 %p1, %r3, %r7;";
+    assert_eq!(around(three), Vec::<String>::new());
+    let nothing = "sub.s32 %r2, %r5, %r1; and.b32 %r3, %r2, 7; setp.lt.s32 %p1, %r3, %r7;";
+    assert_eq!(around(nothing), Vec::<String>::new());
     assert_eq!(
         around("xor.b32 %r2, %r1, %r5; setp.gt.s32 %p1, %r2, -1;"),
         [format!("0: Le S32 {} of ^ %r5", u64::MAX)]
