@@ -164,7 +164,7 @@ const ABSENT: &str = "no deadlock, nothing else";
 const NO_RACE_EITHER: &str = "no race, no deadlock, nothing else";
 
 /// What a proof supposes where a program polls.
-const UNLESS_POLLS_ARE_COUNTED: &str = ", if no loop counts more than 32 polls";
+pub(crate) const UNLESS_POLLS_ARE_COUNTED: &str = ", if no loop counts more than 32 polls";
 /// What a proof supposes by [`Config::values_matter`].
 const UNLESS_VALUES_MATTER: &str = ", if no value that signal_wait_until returns matters";
 

@@ -51,7 +51,7 @@ fn edits(fix: &Fix) -> Vec<(&'static str, u32, bool)> {
 }
 
 fn is_proved(fix: &Fix) -> bool {
-    matches!(fix.shown, Shown::Proved { classes: 1.. })
+    matches!(fix.shown, Shown::Proved { classes: 1.., .. })
 }
 
 fn flag_by_put(pe: &Pe<impl Backend>) -> Result<()> {

@@ -197,3 +197,38 @@ fn a_quiet_between_a_store_and_a_get_of_the_same_host() {
     });
     assert_eq!(found, text("a quiet between +3 and +4", "insert `quiet` after +3"));
 }
+
+/// Each PE reads what a collective has brought, and enters the next one by the same line: what is missing is behind the read, not before it.
+#[test]
+fn a_collective_in_a_loop_lacks_an_answer() {
+    let program = |pe: &Pe<Sim>| -> Result<()> {
+        let (dst, src) = (pe.alloc_zeroed::<u64>(1)?, pe.alloc_zeroed::<u64>(1)?);
+        for root in 0..pe.n_pes() {
+            pe.host().broadcast(pe.world(), &dst, &src, root)?;
+            pe.read(&dst)?;
+        }
+        pe.free(src)?;
+        pe.free(dst)
+    };
+    let run = Simulation::new(Config::pes(2)).unwrap().run(program).unwrap();
+    let race = &run.verdict.races[0];
+    let MissingEdge::Answer { after, before } = race.missing else { panic!("{}", race.missing) };
+    assert_eq!(after.line(), before.line() + 1, "{}", race.missing);
+}
+
+/// Two PEs put to a third, each once.
+#[test]
+fn two_calls_of_one_line_need_not_be_of_a_loop() {
+    let program = |pe: &Pe<Sim>| -> Result<()> {
+        let (dst, src) = (pe.alloc_zeroed::<u64>(1)?, pe.alloc_zeroed::<u64>(1)?);
+        if pe.my_pe() > 0 {
+            pe.host().put(&dst, &src, 0)?;
+        }
+        pe.host().barrier_all()?;
+        pe.free(src)?;
+        pe.free(dst)
+    };
+    let run = Simulation::new(Config::pes(3)).unwrap().run(program).unwrap();
+    let said = run.verdict.races[0].missing.to_string();
+    assert!(said.contains("between the call of one PE at") && said.contains("other memory"), "{said}");
+}

@@ -189,3 +189,25 @@ fn what_is_not_seen_on_another_path_is_not_what_was_read() {
     let config = Config { nodes: 2, profile: Profile::MixedFabric, ..Config::pes(4) };
     assert_eq!(Vec::from_iter(writers(config, program)), ["nothing"]);
 }
+
+/// Who fetches a word, or does not find what a compare_swap expects, writes nothing.
+#[test]
+fn a_look_at_a_word_is_no_write() {
+    let program = |pe: &Pe<Sim>| -> Result<()> {
+        let [fetched, swapped] = [pe.alloc_zeroed::<u64>(1)?, pe.alloc_zeroed::<u64>(1)?];
+        if pe.my_pe() == 1 {
+            pe.host().atomic_fetch(&fetched, 0)?;
+            pe.host().atomic_compare_swap(&swapped, 7, 8, 0)?;
+        }
+        pe.host().barrier_all()?;
+        if pe.my_pe() == 0 {
+            let found = [pe.host().atomic_fetch(&fetched, 0)?, pe.host().atomic_fetch(&swapped, 0)?];
+            expect_eq(&found, &[1, 1], "the words")?;
+        }
+        pe.free(swapped)?;
+        pe.free(fetched)
+    };
+    let run = recorded(Config::pes(2), program);
+    let by: Vec<&Writer> = run.verdict.reads.iter().flat_map(|read| &read.parts).map(|part| &part.by).collect();
+    assert!(by.len() == 2 && by.iter().all(|by| matches!(by, Writer::Allocation)), "{by:?}");
+}

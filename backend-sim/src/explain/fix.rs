@@ -13,6 +13,7 @@ use crate::explore::Random;
 use crate::pe::Sim;
 use crate::race::{MissingEdge, Race};
 use crate::schedule::Choices;
+use crate::search::UNLESS_POLLS_ARE_COUNTED;
 use crate::simulation::{Run, Simulation, launched, with_pe};
 use crate::verdict::{After, VerdictKind};
 
@@ -38,6 +39,8 @@ pub enum Shown {
     Proved {
         /// Classes of schedules.
         classes: u64,
+        /// Whether polls were left out that would have read nothing new, as [`Explored::polls`](crate::Explored::polls) says.
+        polls: bool,
     },
     /// Nothing was wrong on so many schedules, and there are more.
     NothingFound {
@@ -289,7 +292,7 @@ impl Search<'_, '_> {
                 self.is_weakest = false;
                 return Ok(None);
             }
-            Trial::Proved(classes) => Shown::Proved { classes },
+            Trial::Proved { classes, polls } => Shown::Proved { classes, polls },
             Trial::NothingFound(schedules) => Shown::NothingFound { schedules },
         };
         let before = edits.iter().map(|edit| self.next_of(edit)).collect();
@@ -372,13 +375,18 @@ fn place(edit: &Edit) -> At {
     }
 }
 
+/// That a change was proved right, in words.
+pub(super) fn proved(polls: bool) -> String {
+    format!("proved{}", if polls { UNLESS_POLLS_ARE_COUNTED } else { "" })
+}
+
 impl fmt::Display for Fix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (number, edit) in self.edits.iter().enumerate() {
             write!(f, "{}{edit}", if number == 0 { "" } else { ", and " })?;
         }
         match self.shown {
-            Shown::Proved { .. } => f.write_str(": proved")?,
+            Shown::Proved { polls, .. } => write!(f, ": {}", proved(polls))?,
             Shown::NothingFound { schedules } => {
                 write!(f, ": nothing wrong in {schedules} schedules, but not proved")?;
             }

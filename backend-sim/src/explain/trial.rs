@@ -44,8 +44,8 @@ const DEPTH: u32 = 3;
 pub(crate) enum Trial {
     /// Something is wrong. With the races that the run has which shows it.
     Fails(Vec<Race>),
-    /// Nothing is wrong on any schedule: so many classes.
-    Proved(u64),
+    /// Nothing is wrong on any schedule: so many classes. `polls`: whether polls were left out that would have read nothing new.
+    Proved { classes: u64, polls: bool },
     /// Nothing was wrong on so many schedules.
     NothingFound(u64),
     /// The run in order was given up: nobody knows how it ends.
@@ -223,8 +223,8 @@ impl Job {
         }
         let all = Explore::All { limit: self.schedules };
         let mut schedules = match self.explore(simulation, all, used, program)? {
-            Some((Trial::NothingFound(classes), true)) => return Ok(Some(Trial::Proved(classes))),
-            Some((Trial::NothingFound(classes), false)) => classes,
+            Some((Trial::NothingFound(classes), Some(polls))) => return Ok(Some(Trial::Proved { classes, polls })),
+            Some((Trial::NothingFound(classes), None)) => classes,
             other => return Ok(other.map(|(trial, _)| trial)),
         };
         for strategy in [Strategy::Plain, Strategy::Pos, Strategy::Pct { depth: DEPTH }] {
@@ -237,15 +237,14 @@ impl Job {
         Ok(Some(Trial::NothingFound(schedules)))
     }
 
-    /// Visits schedules up to the first that is wrong. Returns whether these were all. They are not where a search has left polls out: the
-    /// program may count them.
+    /// Visits schedules up to the first that is wrong. If these were all, also returns whether polls were left out.
     fn explore<T>(
         &self,
         simulation: &mut Simulation,
         how: Explore,
         used: &mut u64,
         program: &dyn Fn(&Pe<Sim>) -> Result<T>,
-    ) -> Result<Option<(Trial, bool)>> {
+    ) -> Result<Option<(Trial, Option<bool>)>> {
         let (mut left, mut wrong) = (self.steps.saturating_sub(*used), None);
         simulation.set_budget(self.limits.left());
         let explored = simulation.explore(how, program, |run: &Run<T>| {
@@ -263,7 +262,7 @@ impl Job {
         if matches!(explored.bound, Some(Bound::Stopped | Bound::Time(_))) {
             return Ok(None);
         }
-        let is_all = explored.complete && !explored.polls;
-        Ok(Some((wrong.map_or(Trial::NothingFound(explored.schedules), Trial::Fails), is_all)))
+        let all = explored.complete.then_some(explored.polls);
+        Ok(Some((wrong.map_or(Trial::NothingFound(explored.schedules), Trial::Fails), all)))
     }
 }

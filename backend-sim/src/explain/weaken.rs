@@ -123,7 +123,7 @@ impl Simulation {
                         weaker.enough = Enough::NotTried;
                         continue;
                     }
-                    Trial::Proved(classes) => Shown::Proved { classes },
+                    Trial::Proved { classes, polls } => Shown::Proved { classes, polls },
                     Trial::NothingFound(schedules) => Shown::NothingFound { schedules },
                 };
                 weaker.enough = by.map_or(Enough::Nothing(shown), |by| Enough::Call(by, shown));
@@ -150,7 +150,7 @@ impl Weaker {
     pub fn in_words(&self, pes: usize) -> String {
         let s = if pes == 1 { "" } else { "s" };
         let shown = |shown: &Shown| match shown {
-            Shown::Proved { .. } => "proved".to_string(),
+            Shown::Proved { polls, .. } => super::fix::proved(*polls),
             Shown::NothingFound { schedules } => format!("nothing wrong in {schedules} schedules, but not proved"),
         };
         match &self.enough {

@@ -138,9 +138,9 @@ impl Pair {
         }
     }
 
-    /// A put is called again, and its target is read, by whom that knows of an earlier call: the reader must answer before.
+    /// A put or collective is called again, and its target is read, by whom that knows of an earlier call: the reader must answer before.
     fn missing_answer(&self, context: Context<'_>) -> Option<MissingEdge> {
-        let Pair { ref first, ref second, known, path, .. } = *self;
+        let Pair { ref first, ref second, known, path, entered, .. } = *self;
         let [one, other] = self.pes(context.agents);
         if one == other || matches!(path, Path::Issued(_)) {
             return None;
@@ -149,9 +149,9 @@ impl Pair {
             let puts = matches!(write.lane(), Lane::Puts | Lane::Nbi | Lane::Arrived) && write.how() == How::Deliver;
             // calls are numbered as they are met: this one was first made before the last that the reader knows of
             let is_known = write.site() < context.sites.known || known.is_some_and(|known| write.site() <= known);
-            let again = write.is_again() && is_known;
+            let again = puts && write.is_again() && is_known || entered && write.lane() == Lane::Parts;
             let edge = MissingEdge::Answer { after: context.at(read), before: context.at(write) };
-            (puts && again && !read.how().writes()).then_some(edge)
+            (again && !read.how().writes()).then_some(edge)
         })
     }
 

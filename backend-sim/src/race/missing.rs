@@ -383,6 +383,12 @@ impl fmt::Display for MissingEdge {
                 f,
                 "an answer behind {after}, for which the writer waits before it calls {before} again: a signal, or a barrier"
             ),
+            // perhaps in a loop, perhaps each PE calls it once
+            MissingEdge::Barrier { after, before } if after == before => write!(
+                f,
+                "a barrier, or a signal and a wait for it, between the call of one PE at {after:#} and that of the other; or other memory for \
+                 one of them"
+            ),
             MissingEdge::Barrier { after, before } => {
                 between(f, "a barrier, or a signal and a wait for it,", after, before)
             }

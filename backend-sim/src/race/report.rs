@@ -105,6 +105,8 @@ pub(super) struct Pair {
     met: [u32; 2],
     /// Whether one was ordered after the other, if only both took the same path.
     pub(super) through: bool,
+    /// One is of a collective, whose line the other one's agent had called before.
+    pub(super) entered: bool,
     /// Whether one is ordered after the other, if only that were no read-only load.
     pub(super) read_only: bool,
     /// The first is a bulk copy's, and the second comes after what its thread did before, but not after the copy.
@@ -206,6 +208,12 @@ fn kind(mark: &Mark) -> Kind {
     (mark.once().what, mark.owner & 7)
 }
 
+/// Whether a part of a collective was written by a call that an agent had made before its own access.
+fn has_entered(access: &Mark, part: &Mark, agents: &Table<AgentId, View>) -> bool {
+    let mut calls = agents[access.agent()].log.iter();
+    part.lane() == Lane::Parts && calls.any(|&(time, site, _)| time < access.time && site == part.site())
+}
+
 impl Found {
     pub(super) fn clear(&mut self) {
         self.0.clear();
@@ -263,6 +271,7 @@ impl Found {
             };
             let known = known.map(|(mark, upto)| agents[mark.agent()].last_synchronization(upto));
             let met = [first, second].map(|mark| agents[mark.agent()].met);
+            let entered = has_entered(&first, &second, agents) || has_entered(&second, &first, agents);
             let read_only = false;
             let copy = agents[earlier.agent()].made_by.is_some_and(|(maker, time)| {
                 time > 0 && (who.agent == maker || steps_of(who.clock, agents, maker) >= time)
@@ -279,6 +288,7 @@ impl Found {
                 signal,
                 met,
                 through,
+                entered,
                 read_only,
                 copy,
                 known,

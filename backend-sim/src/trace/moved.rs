@@ -38,6 +38,11 @@ impl Moved {
         Moved { before: Some(before), ..Moved::one(dtype, after) }
     }
 
+    /// Whether an atomic update has left what it found.
+    pub(super) fn is_unchanged(&self) -> bool {
+        self.before.is_some_and(|before| self.bytes[..] == before.to_le_bytes()[..self.dtype.size()])
+    }
+
     /// Some of the bytes, if all of them were kept and no more were moved than `whole`. Of an update: of the value that it has `found`, or of
     /// that which it has left.
     pub(super) fn bytes(&self, whole: usize, range: Range<usize>, found: bool) -> Option<Vec<u8>> {

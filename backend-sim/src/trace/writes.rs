@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use onesided::backend::{Effect, Moves, Op, Span, Transfer};
+use onesided::backend::{AmoOp, Effect, Moves, Op, Span, Transfer};
 
-use super::{Event, EventKind};
+use super::{Event, EventKind, Moved};
 
 /// Names, in the end of each wait and in each strong load of a kernel, the last event before it that wrote the word.
 pub(crate) fn name_what_ended_waits(trace: &mut [Event]) {
@@ -46,6 +46,13 @@ pub(super) fn written(trace: &[Event], event: &Event) -> Option<(u32, Span)> {
     match &event.kind {
         EventKind::Delivered { to, span, .. } => match operation(trace, event).map(Op::effect) {
             Some(Effect::Transfer(Transfer { moves: Moves::Fetch, .. })) => None,
+            Some(Effect::Transfer(Transfer { moves: Moves::Amo { op: AmoOp::Fetch, .. }, .. })) => None,
+            // a compare_swap that finds another value leaves it
+            Some(Effect::Transfer(Transfer { moves: Moves::Amo { op: AmoOp::CompareSwap, .. }, .. }))
+                if event.moved.as_ref().is_some_and(Moved::is_unchanged) =>
+            {
+                None
+            }
             _ => Some((*to, *span)),
         },
         EventKind::Signaled { to, update } => Some((*to, update.word)),
