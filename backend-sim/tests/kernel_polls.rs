@@ -139,6 +139,20 @@ fn polls_by_fetch_and_by_test_are_waits() {
     always(Config::pes(2), message("poll_by_test"), "[0, 42]", 3);
 }
 
+/// One of two flags is set, and the loop waits for the other: that one was seen again and again changes nothing.
+#[test]
+fn a_loop_around_tests_of_which_one_holds_is_a_wait() {
+    for name in ["test_one_and_one", "test_all_of_two", "test_some_of_two"] {
+        for (flags, outcome) in [(2, "[0, 0]"), (1, "deadlock")] {
+            let (outcomes, explored) = explore(Explore::All { limit: 2_000 }, Config::pes(2), either(name, flags));
+            assert!(explored.complete && explored.given_up == 0, "{name}: {explored:?}");
+            assert_eq!(outcomes, BTreeSet::from([outcome.to_string()]), "{name}");
+            let (outcomes, _) = explore(Explore::random(100, 1), Config::pes(2), either(name, flags));
+            assert_eq!(outcomes, BTreeSet::from([outcome.to_string()]), "{name}");
+        }
+    }
+}
+
 /// The first flag may be set when the second one is about to be read: then the block must not wait for either.
 #[test]
 fn a_change_within_a_round_is_not_missed() {

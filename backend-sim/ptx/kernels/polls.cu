@@ -151,3 +151,26 @@ extern "C" __global__ void read_as_many(uint64_t *data, uint64_t *flag, int *see
         for (unsigned long long i = 0; i < count; i++) *seen += (int)data[i];
     }
 }
+
+// PE 0 sets two flags of PE 1, which are in its first two words, or only the first one. PE 1 tests them until both are set.
+template <typename Tested>
+__device__ void set_flags(uint64_t *flags, int count, Tested tested) {
+    if (nvshmem_my_pe() == 0) {
+        for (int i = 0; i < count; i++) nvshmemx_signal_op(flags + i, 1, NVSHMEM_SIGNAL_SET, 1);
+        nvshmem_quiet();
+    } else {
+        while (!tested());
+    }
+}
+extern "C" __global__ void test_one_and_one(uint64_t *flags, int count) {
+    set_flags(flags, count, [=] { return nvshmem_uint64_test(flags, NVSHMEM_CMP_EQ, 1) && nvshmem_uint64_test(flags + 1, NVSHMEM_CMP_EQ, 1); });
+}
+extern "C" __global__ void test_all_of_two(uint64_t *flags, int count) {
+    set_flags(flags, count, [=] { return nvshmem_uint64_test_all(flags, 2, NULL, NVSHMEM_CMP_EQ, 1); });
+}
+extern "C" __global__ void test_some_of_two(uint64_t *flags, int count) {
+    set_flags(flags, count, [=] {
+        size_t which[2];
+        return nvshmem_uint64_test_some(flags, 2, which, NULL, NVSHMEM_CMP_EQ, 1) == 2;
+    });
+}

@@ -113,8 +113,12 @@ impl Block {
                 return false;
             }
             for &thread in &call.threads {
-                self.threads[thread].lost_own();
-                self.threads[thread].local[at..at + bytes.len()].copy_from_slice(bytes);
+                let thread = &mut self.threads[thread];
+                // a loop that calls it again and again is given the same
+                if thread.local[at..at + bytes.len()] != *bytes {
+                    thread.lost_own();
+                    thread.local[at..at + bytes.len()].copy_from_slice(bytes);
+                }
             }
             return true;
         }

@@ -388,11 +388,12 @@ impl Machine {
                 return Progress::Blocked;
             }
         }
-        let in_vain = look.select.test && selected.indices.is_empty();
+        // a test only looks, whatever it finds: in a loop around several, one may hold in each round
+        let is_test = look.select.test;
         let reads: Vec<(u64, u8)> = (words.iter())
             .filter_map(|word| Some((address::join(pe, word.alloc, word.start).ok()?, word.len as u8)))
             .collect();
-        self.answer_call(agent, selected.result, in_vain.then_some(&reads[..]));
+        self.answer_call(agent, selected.result, is_test.then_some(&reads[..]));
         Progress::Blocked // it is answered: nothing is to be answered again
     }
 

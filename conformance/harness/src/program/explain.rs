@@ -1,6 +1,7 @@
 //! What explains a finding: how it differs from the run in order, when it could not be avoided any more, what repairs it, and whether a race changes a result.
 
 use std::fmt::Write as _;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use onesided::{Error, Result};
@@ -12,6 +13,7 @@ use onesided_sim::{
 use super::Main;
 use super::plan::{LONGEST, Plan, Search};
 use crate::tool::finding::{of_critical, of_fix};
+use crate::tool::{count, interrupt};
 
 /// The explanation of the run that is reported.
 #[derive(Debug, Default)]
@@ -29,6 +31,8 @@ pub(super) struct Explained {
     launches: bool,
     /// Why a part of the explanation is missing. The finding stands without it.
     failed: Option<Error>,
+    /// Somebody ended it, or its time was over: less was tried than would have been.
+    is_cut: bool,
 }
 
 /// So many races are tried, one after the other, until one changes a result.
@@ -91,6 +95,8 @@ pub(super) fn explain(
         let first = run.verdict.races.first().filter(|_| explained.witness.is_none());
         explained.never_shown = first.and_then(never_shown);
     }
+    let is_over = plan.budget.time.is_some_and(|time| start.elapsed() >= time);
+    explained.is_cut = is_over || interrupt::flag().load(Ordering::Relaxed);
     (run, explained)
 }
 
@@ -163,7 +169,8 @@ impl Explained {
                 let kernels = if self.launches { " of the host; edits of kernels are not tried" } else { "" };
                 let more = if plan.explain { "" } else { " (--explain tries more)" };
                 let tried = if *tried == 1 { "1 edit was".into() } else { format!("{tried} edits were") };
-                Some(format!("none found: {tried} tried, of one or two calls{kernels}{more}"))
+                let cut = if self.is_cut { ", until it was ended" } else { "" };
+                Some(format!("none found: {tried} tried, of one or two calls{kernels}{cut}{more}"))
             }
             _ => None,
         }
@@ -181,6 +188,9 @@ impl Explained {
                     "It changed no result in {tried} runs that were tried. They have the plain accesses of kernels in one order: \
                      --races note tries others."
                 ),
+                None if self.is_cut => {
+                    format!("Whether it changes a result is not known: it was ended after {}.", count(*tried, "run"))
+                }
                 None => format!("It changed no result in {tried} runs that were tried."),
                 Some(_) => "Whether it changes a result is not known: results differ from run to run, but no run was found that \
                             differs by a step of these two calls. A run that ends otherwise:"

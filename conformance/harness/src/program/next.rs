@@ -32,10 +32,13 @@ fn after_success(facts: &Facts, plan: &Plan, done: &Done) -> Vec<String> {
     }
     tried.push(match plan.config.pes {
         8.. => fewer_pes(facts.min_pes.max(3)),
+        // not every number of PEs can be on so many nodes
+        pes if plan.config.nodes > 1 => format!("--pes {} (more PEs)", 2 * pes),
         _ if plan.is_all() => format!("--pes {}..8 (a proof for each)", facts.min_pes.max(2)),
         _ => "--pes 8 (more PEs)".to_string(),
     });
-    if plan.config.profile != Profile::Spec {
+    // mixed-fabric promises less
+    if !matches!(plan.config.profile, Profile::Spec | Profile::MixedFabric) {
         tried.push("--profile spec (whatever the network)".to_string());
     }
     if !plan.needs_a_record() {

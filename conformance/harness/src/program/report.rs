@@ -50,7 +50,8 @@ pub(super) fn print(facts: &Facts, plan: &Plan, done: &Done) {
             note_marks(&done.marks);
             note_unwritten(done);
             note_lints(plan, done);
-            say!("Every PE checked that {}.", facts.checks);
+            let checks = if done.explored.schedules > 0 { "checked" } else { "checks" }; // none has ended
+            say!("Every PE {checks} that {}.", facts.checks);
             show!("Next: {}", next(facts, plan, done));
         }
     }
