@@ -80,6 +80,28 @@ fn who_waits_in_shared_memory_for_ever_is_named() {
     assert!(said.len() == 1 && said[0].contains("in shared memory == 2, found 1 (i32)"), "{said:?}");
 }
 
+/// A block of a later kernel has the same name, and another memory.
+#[test]
+fn what_a_kernel_before_has_told_is_forgotten() {
+    let program = |pe: &Pe<Sim>| -> Result<()> {
+        let words = [pe.alloc_zeroed::<i32>(1)?, pe.alloc_zeroed::<i32>(2)?, pe.alloc_zeroed::<i32>(8)?];
+        let (module, stream) = (pe.module(&Source::ptx("warps.ptx", WARPS))?, pe.stream()?);
+        let [flags, data, of] = &words;
+        for name in ["chain", "after_a_chain"] {
+            // SAFETY: the kernels take three pointers to numbers, of so many elements.
+            unsafe { pe.on(&stream).launch(&module.kernel(name)?, &Grid::new(1, 64), args![flags, data, of])? };
+        }
+        pe.synchronize(&stream)?;
+        words.into_iter().try_for_each(|words| pe.free(words))
+    };
+    let mut said = Vec::new();
+    let explored = Simulation::new(Config::pes(1)).unwrap().explore(Explore::All { limit: 100 }, program, |run| {
+        said.push(run.verdict.to_string());
+        std::ops::ControlFlow::<()>::Continue(())
+    });
+    assert!(explored.unwrap().complete && said.iter().all(|said| said.contains("race in shared memory")), "{said:?}");
+}
+
 /// A wait comes after what its word told when it became true, and not after what it told later: there is a schedule in which it ended then.
 #[test]
 fn a_late_look_learns_no_more_than_an_early_one() {

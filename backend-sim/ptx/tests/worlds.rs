@@ -242,7 +242,8 @@ fn who_spins_on_what_another_thread_reads_is_woken_by_that_only() {
     };
     let parked = idle(&mut block, &mut world).parked;
     assert_eq!(parked.len(), 64);
-    let [(address, 4)] = parked[0].reads[..] else { panic!("{:?}", parked[0]) };
+    let [(address, 4), (handed, 4)] = parked[0].reads[..] else { panic!("{:?}", parked[0]) };
+    assert!(onesided_ptx::is_shared(handed));
     let looked = world.noted.len();
     block.wake(address + 4, 8, 0);
     assert_eq!(idle(&mut block, &mut world).parked, parked);

@@ -222,11 +222,15 @@ impl Job {
             return Ok(Some(Trial::Fails(first.verdict.races)));
         }
         let all = Explore::All { limit: self.schedules };
-        let mut schedules = match self.explore(simulation, all, used, program)? {
-            Some((Trial::NothingFound(classes), Some(polls))) => return Ok(Some(Trial::Proved { classes, polls })),
-            Some((Trial::NothingFound(classes), None)) => classes,
+        let (mut schedules, proved) = match self.explore(simulation, all, used, program)? {
+            Some((Trial::NothingFound(classes), Some(polls))) => (classes, Some(Trial::Proved { classes, polls })),
+            Some((Trial::NothingFound(classes), None)) => (classes, None),
             other => return Ok(other.map(|(trial, _)| trial)),
         };
+        if let Some(Trial::Proved { polls: false, .. }) = proved {
+            return Ok(proved);
+        }
+        // a loop may count its polls: random schedules take all of them
         for strategy in [Strategy::Plain, Strategy::Pos, Strategy::Pct { depth: DEPTH }] {
             let random = Explore::Random { schedules: RANDOM, seed: 0, strategy };
             match self.explore(simulation, random, used, program)? {
@@ -234,7 +238,7 @@ impl Job {
                 other => return Ok(other.map(|(trial, _)| trial)),
             }
         }
-        Ok(Some(Trial::NothingFound(schedules)))
+        Ok(proved.or(Some(Trial::NothingFound(schedules))))
     }
 
     /// Visits schedules up to the first that is wrong. If these were all, also returns whether polls were left out.

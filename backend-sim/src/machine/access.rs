@@ -31,7 +31,8 @@ pub(crate) struct Actor {
 /// A block of a kernel: its PE, and its number among the PE's agents. It is the same in every schedule, in whatever order blocks begin.
 pub(super) type BlockName = (PeId, u32);
 
-/// Shared memory of blocks is named as allocations of their PE are: by the number of the block, beyond all others.
+/// Shared memory of blocks is named as allocations of their PE are: by the number of the block, beyond all others. Those numbers have 27 bits at most
+/// (`bits_of_ordinals`).
 const OF_BLOCKS: u32 = 1 << 30;
 
 /// Whether it is a block's shared memory.
@@ -39,10 +40,15 @@ pub(super) fn is_shared(alloc: AllocId) -> bool {
     alloc.external().is_none() && alloc.0 & OF_BLOCKS != 0
 }
 
-/// Shared memory of a block at a generic address, if it is one, as memory of its PE.
-pub(super) fn shared_at((pe, block): BlockName, address: u64, bytes: u8) -> Option<(PeId, Span)> {
-    let span = || Span { alloc: AllocId(OF_BLOCKS | block), start: address as usize, len: bytes.into() };
-    onesided_ptx::is_shared(address).then(|| (pe, span()))
+/// The shared memory of a block, as an allocation of its PE.
+pub(super) fn shared_of((pe, block): BlockName) -> (PeId, AllocId) {
+    (pe, AllocId(OF_BLOCKS | block))
+}
+
+/// A word of it, at a generic address, if that is one of shared memory.
+pub(super) fn shared_at(block: BlockName, address: u64, bytes: u8) -> Option<(PeId, Span)> {
+    let (pe, alloc) = shared_of(block);
+    onesided_ptx::is_shared(address).then(|| (pe, Span { alloc, start: address as usize, len: bytes.into() }))
 }
 
 /// What is shared, so that the order of accesses can matter.
@@ -210,7 +216,7 @@ impl Object {
         Object::Seen { pe, alloc: span.alloc, start: span.start, end: span.start.saturating_add(span.len) }
     }
 
-    /// Shared memory of a block at a generic address, if it is one.
+    /// Shared memory of a block at a generic address, if that is one.
     pub(super) fn shared(block: BlockName, address: u64, bytes: u8) -> Option<Object> {
         shared_at(block, address, bytes).map(|(pe, span)| Object::memory(pe, span))
     }

@@ -453,6 +453,11 @@ impl Assumptions {
         self.updates.entry(word).or_insert(Updates { len, from, all: Vec::new(), added: false })
     }
 
+    /// Memory has ended that another one follows by the same name: a block's shared memory.
+    pub(super) fn forget(&mut self, pe: PeId, alloc: AllocId) {
+        self.updates.retain(|(of, word, _), _| (*of, *word) != (pe, alloc));
+    }
+
     /// Memory is written, plainly or not. Returns what of it counts as written.
     pub(super) fn writes(&mut self, pe: PeId, span: Span) -> Span {
         self.news |= self.parts.write(pe, span);

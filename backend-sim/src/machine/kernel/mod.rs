@@ -52,7 +52,7 @@ use std::sync::Arc;
 use onesided::backend::{AllocId, Span};
 use onesided_ptx::{Access, Block, Idle};
 
-use super::access::BlockName;
+use super::access::{BlockName, shared_of};
 use super::agent::{Agent, AgentKind, Condition, InKernel, State};
 use super::ids::{AgentId, BlockId, Id as _, PeId, Table};
 use super::past::Past;
@@ -280,6 +280,8 @@ impl Machine {
         self.agents[agent].state = State::Running;
         self.fences_at_the_end(id);
         self.copies_end(id);
+        let (pe, shared) = shared_of(self.block_name(id));
+        self.assumed.iter_mut().for_each(|assumed| assumed.forget(pe, shared));
         self.all_threads_meet(id);
         self.races.block_ends(agent, self.kernels.blocks[id].threads.iter().copied().flatten());
         if self.mode.needs.tracking {
