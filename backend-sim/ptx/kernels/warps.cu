@@ -197,14 +197,20 @@ extern "C" __global__ void reads_too_much_in_shared(int *flags, int *data, int *
 
 extern "C" __global__ void reads_too_much_in_global(int *flags, int *data, int *seen) { reads_too_much<false>(data, seen); }
 
-// The flag is up, by a plain store. What a kernel before has told by it is not what this one tells.
-extern "C" __global__ void after_a_chain(int *flags, int *data, int *seen) {
+// The first time, a flag is put up behind the value. The next time, it is up by a plain store: what it told before, it does not tell then.
+extern "C" __global__ void tells_once(int *flags, int *data, int *seen) {
     __shared__ Words words;
-    if (threadIdx.x < 8) words.flag[threadIdx.x] = 1, words.value[threadIdx.x] = 0;
+    const int again = flags[0];
+    if (threadIdx.x < 8) words.flag[threadIdx.x] = again, words.value[threadIdx.x] = 0;
     __syncthreads();
-    if (threadIdx.x == 0) words.value[0] = data[0];
+    if (threadIdx.x == 0) {
+        words.value[0] = data[0];
+        if (!again) store(&words.flag[0], 1);
+    }
     if (threadIdx.x == 32) {
         while (load(&words.flag[0]) != 1);
         seen[0] = words.value[0];
     }
+    __syncthreads();
+    if (threadIdx.x == 0) flags[0] = 1;
 }
