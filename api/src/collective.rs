@@ -22,7 +22,7 @@ use crate::team::Team;
 /// GPUs, libnvshmem hangs otherwise.
 ///
 /// **No member waits for the others on entry.** A PE that has entered may write my `dst` at once, even before I have entered. So `dst`
-/// must be free on every member before any member enters. (Of reductions, the simulator does not notice where it is not.) A member returns when its own `dst` is complete and its own `src` may be
+/// must be free on every member before any member enters. (The simulator does not notice this for reductions.) A member returns when its own `dst` is complete and its own `src` may be
 /// reused. That says nothing about the other members.
 ///
 /// NVSHMEM documentation, "Collective Communication".

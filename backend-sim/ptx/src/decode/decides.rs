@@ -227,22 +227,24 @@ fn part<'a>(
         return Some(view);
     }
     let bits = 8 * ty.bytes();
-    let is_sum = matches!((opcode, modifiers), ("sub" | "add" | "from", [_]));
-    let then = |then: fn(Operand<'a>) -> Then<Operand<'a>>| Some(then(others.first()?.clone()));
-    match view.then {
-        [Then::Nothing, _] => {}
-        // of a sum, another one
-        [first @ (Then::Plus(_) | Then::Minus(_) | Then::From(_)), Then::Nothing] if is_sum => {
-            let second = match opcode {
-                "sub" => then(Then::Minus),
-                "add" => then(Then::Plus),
-                _ => then(Then::From),
-            };
-            return Some(View { then: [first, second?], ..view });
-        }
-        _ => return None,
+    let sum: Option<fn(Operand<'a>) -> Then<Operand<'a>>> = match (opcode, modifiers) {
+        ("sub", [_]) => Some(Then::Minus),
+        ("from", [_]) => Some(Then::From),
+        ("add", [_]) => Some(Then::Plus),
+        _ => None,
+    };
+    if let Some(sum) = sum {
+        let sum = sum(others.first()?.clone());
+        let then = match view.then {
+            [Then::Nothing, _] => [sum, Then::Nothing],
+            [first @ (Then::Plus(_) | Then::Minus(_) | Then::From(_)), Then::Nothing] => [first, sum],
+            _ => return None,
+        };
+        return Some(View { then, ..view });
     }
-    let then = |and: fn(Operand<'a>) -> Then<Operand<'a>>| Some(View { then: [then(and)?, Then::Nothing], ..view });
+    if !view.is_plain() {
+        return None;
+    }
     match (opcode, modifiers) {
         ("and", _) => Some(View { mask: view.mask & number(0)?, ..view }),
         ("shr", _) if !ty.is_signed() => view.bits(u32::try_from(number(0)?).ok()?, bits),
@@ -254,10 +256,7 @@ fn part<'a>(
             let are_integers = [to, ty].iter().all(|ty| ty.is_integer());
             (is_kept && !is_wider && are_integers).then(|| View { mask: view.mask & ty.mask() & to.mask(), ..view })
         }
-        ("sub", [_]) => then(Then::Minus),
-        ("from", [_]) => then(Then::From),
-        ("add", [_]) => then(Then::Plus),
-        ("xor", _) => then(Then::Xor),
+        ("xor", _) => Some(View { then: [Then::Xor(others.first()?.clone()), Then::Nothing], ..view }),
         // no byte of the other operand, and no sign
         ("prmt", ["b32"]) if number(1)? & 0xcccc == 0 => {
             let bytes = [Then::Bytes(others.get(1)?.clone()), Then::Nothing];
