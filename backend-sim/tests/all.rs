@@ -28,6 +28,7 @@ mod in_flight;
 mod ineffective;
 mod intended;
 mod kernel_advice;
+mod kernel_besides;
 mod kernel_boundaries;
 mod kernel_copies;
 mod kernel_counters;

@@ -14,10 +14,12 @@ use onesided::{Grid, Pe, Result, Source, args};
 use onesided_sim::{Config, Explore, Races, Run, Sim, Simulation, VerdictKind};
 use proptest::prelude::*;
 
+mod generate;
 mod model;
 mod program;
 
-use program::{PES, Part, Program, Step, Vote, WORDS, Word, source};
+use generate::{balances, one, steps, talk, talk_inside, talk_of_several, voters};
+use program::{PES, Program, Step, Vote, WORDS, Word, source};
 
 fn perform(source: &Source, threads: usize, pe: &Pe<Sim>) -> Result<Vec<u64>> {
     let words = pe.alloc_zeroed::<u64>(WORDS + threads)?;
@@ -103,135 +105,6 @@ fn check(program: &Program) -> std::result::Result<bool, String> {
     Ok(proof.complete)
 }
 
-/// With what comparison a loop goes on.
-fn unless() -> impl Strategy<Value = &'static str> {
-    prop_oneof![4 => Just("lt"), 2 => Just("ne"), 1 => Just("eq"), 1 => Just("gt")]
-}
-
-fn poll() -> impl Strategy<Value = Step> {
-    (0..WORDS, 1..=2u64, unless(), any::<bool>()).prop_map(|(word, value, unless, notes)| Step::Poll {
-        word,
-        unless,
-        value,
-        notes,
-    })
-}
-
-fn poll_of_a_part() -> impl Strategy<Value = Step> {
-    let part = prop_oneof![Just(Part::Odd), (0..=1u64).prop_map(Part::Above), (1..=2u64).prop_map(Part::From)];
-    (0..WORDS, part, any::<bool>(), any::<bool>()).prop_map(|(word, part, gives_up, notes)| Step::PollPart {
-        word,
-        part,
-        gives_up,
-        notes,
-    })
-}
-
-/// A poll of another PE's memory, mostly.
-fn pull() -> impl Strategy<Value = Step> {
-    (0..PES, 0..WORDS, 1..=2u64, any::<bool>()).prop_map(|(of, word, value, notes)| Step::Pull {
-        of,
-        word,
-        value,
-        notes,
-    })
-}
-
-/// A poll of shared memory.
-fn wait_inside() -> impl Strategy<Value = Step> {
-    (unless(), 1..=2u64, any::<bool>()).prop_map(|(unless, value, notes)| Step::Await { unless, value, notes })
-}
-
-/// Threads that talk in shared memory, and to those of the other PE.
-fn talk_inside() -> impl Strategy<Value = Vec<Step>> {
-    let swap = (0..=2u64, 0..=2u64).prop_map(|(from, to)| Step::SwapShared { from, to });
-    let step = prop_oneof![
-        5 => wait_inside(),
-        3 => (0..=2u64).prop_map(|value| Step::SetShared { value }),
-        2 => Just(Step::Count),
-        1 => Just(Step::Ticket),
-        2 => swap,
-        2 => pull(),
-        2 => (0..PES, 0..WORDS).prop_map(|(to, word)| Step::AddSignal { to, word }),
-        1 => (0..WORDS, 1..=2u64).prop_map(|(word, value)| Step::Store { word, value }),
-    ];
-    prop::collection::vec(step, 0..=3)
-}
-
-fn swap() -> impl Strategy<Value = Step> {
-    let from = prop_oneof![4 => Just(0u64), 2 => Just(1), 1 => Just(2)];
-    (0..PES, 0..WORDS, from, 0..=2u64).prop_map(|(of, word, from, to)| Step::Swap { of, word, from, to })
-}
-
-/// Threads that send words to each other, and poll them.
-fn talk() -> impl Strategy<Value = Vec<Step>> {
-    let (word, value) = (|| 0..WORDS, || 1..=2u64);
-    let step = prop_oneof![
-        3 => poll(),
-        2 => poll_of_a_part(),
-        1 => swap(),
-        1 => (word(), word(), value()).prop_map(|(one, other, value)| Step::Twice { words: [one, other], value }),
-        1 => word().prop_map(|word| Step::Load { word }),
-        1 => (word(), value()).prop_map(|(word, value)| Step::Store { word, value }),
-        1 => word().prop_map(|word| Step::Add { word }),
-        4 => (0..PES, word(), value()).prop_map(|(to, word, value)| Step::Signal { to, word, value }),
-        2 => (0..PES, word()).prop_map(|(to, word)| Step::AddSignal { to, word }),
-    ];
-    prop::collection::vec(step, 1..=3)
-}
-
-fn steps() -> impl Strategy<Value = Vec<Step>> {
-    prop::collection::vec(one(), 0..=2)
-}
-
-fn one() -> impl Strategy<Value = Step> {
-    let word = || 0..WORDS;
-    let value = || 1..=2u64;
-    prop_oneof![
-        3 => poll(),
-        2 => poll_of_a_part(),
-        1 => swap(),
-        1 => (word(), word(), value()).prop_map(|(one, other, value)| Step::Twice { words: [one, other], value }),
-        1 => (word(), word(), value()).prop_map(|(one, other, value)| Step::Either { words: [one, other], value }),
-        2 => (0..PES, word(), value()).prop_map(|(of, word, value)| Step::Fetch { of, word, value }),
-        2 => (word(), any::<bool>(), value()).prop_map(|(word, least, value)| Step::Wait { word, least, value }),
-        2 => word().prop_map(|word| Step::Load { word }),
-        2 => (word(), value()).prop_map(|(word, value)| Step::Store { word, value }),
-        1 => word().prop_map(|word| Step::Add { word }),
-        1 => word().prop_map(|word| Step::Take { word }),
-        4 => (0..PES, word(), value()).prop_map(|(to, word, value)| Step::Signal { to, word, value }),
-        2 => (0..PES, word()).prop_map(|(to, word)| Step::AddSignal { to, word }),
-        1 => Just(Step::Ticket),
-        1 => Just(Step::Count),
-        1 => wait_inside(),
-        1 => pull(),
-        1 => Just(Step::Meet),
-        1 => Just(Step::Fence),
-        1 => Just(Step::Quiet),
-    ]
-}
-
-/// Threads of a block that do something, vote in a loop, and do something, beside `others` that vote on nothing.
-fn voters(voters: usize, others: usize) -> impl Strategy<Value = Vec<Vec<Step>>> {
-    let word = || prop_oneof![1 => Just(None), 3 => (0..WORDS).prop_map(|word| Some(Word::Global(word))), 2 => Just(Some(Word::Shared))];
-    let until = (word(), 1..=2u64).prop_map(|(word, value)| word.map(|word| (word, value)));
-    let round = (until, word(), prop_oneof![3 => Just(None), 2 => (0..WORDS).prop_map(Some)]);
-    // who waits at a barrier for those who vote is a finding of its own
-    let other = || one().prop_map(|step| if matches!(step, Step::Meet) { Step::Count } else { step });
-    let around = |most: usize| prop::collection::vec(prop_oneof![2 => other(), 1 => Just(Step::Count)], 0..=most);
-    let voting = prop::collection::vec((around(1), round, around(1)), voters);
-    let weighted = prop::bool::weighted;
-    (weighted(0.7), weighted(0.4), voting, prop::collection::vec(around(2), others)).prop_map(
-        move |(all, only_looks, voting, others)| {
-            let steps = |(before, (until, reads, tells), behind): (Vec<Step>, _, Vec<Step>)| {
-                let reads = if only_looks { None } else { reads };
-                [before, vec![Step::Vote(Vote { voters, all, until, reads, tells })], behind].concat()
-            };
-            voting.into_iter().map(steps).chain(others).collect()
-        },
-    )
-}
-
 #[test]
 fn a_search_of_kernels_that_vote_ends() {
     let small = Cell::new(0);
@@ -255,17 +128,6 @@ fn a_search_of_kernels_that_vote_ends() {
     assert!(small.get() > cases * 7 / 10, "only {} of {cases} were small enough", small.get());
 }
 
-/// Threads that add to words, and take from them, and wait until the balance is right.
-fn balances() -> impl Strategy<Value = Vec<Step>> {
-    let (word, by) = (|| 0..WORDS - 1, || prop_oneof![Just(1i64), Just(-1), Just(2), Just(-2)]);
-    let step = prop_oneof![
-        2 => (word(), any::<bool>(), -1..=1i64).prop_map(|(word, least, value)| Step::Balance { word, least, value }),
-        2 => (word(), by()).prop_map(|(word, by)| Step::Move { word, by }),
-        3 => (0..PES, word(), by()).prop_map(|(to, word, by)| Step::MoveSignal { to, word, by }),
-    ];
-    prop::collection::vec(step, 0..=3)
-}
-
 #[test]
 fn a_search_of_kernels_that_talk_in_shared_memory_ends() {
     let small = Cell::new(0);
@@ -275,6 +137,18 @@ fn a_search_of_kernels_that_talk_in_shared_memory_ends() {
         (prop::collection::vec(talk_inside(), threads), other).prop_map(|(one, other)| [one, other].concat())
     });
     let cases = random::check_all(programs, 600, 0x7368_6172, |program| {
+        small.set(small.get() + u32::from(check(&program).map_err(TestCaseError::fail)?));
+        Ok(())
+    });
+    eprintln!("{} of {cases} were small enough", small.get());
+    assert!(small.get() > cases * 9 / 10, "only {} of {cases} were small enough", small.get());
+}
+
+#[test]
+fn a_search_of_kernels_that_look_at_several_words_ends() {
+    let small = Cell::new(0);
+    let programs = (1..=2usize).prop_flat_map(|threads| prop::collection::vec(talk_of_several(), PES * threads));
+    let cases = random::check_all(programs, 1_000, 0x7365_7665, |program| {
         small.set(small.get() + u32::from(check(&program).map_err(TestCaseError::fail)?));
         Ok(())
     });

@@ -30,4 +30,6 @@ pub use module::{External, Global, Group, Kernel, Module, Parameter, Place};
 pub use source::Location;
 pub use tensor::TensorMap;
 pub use types::{Order, Scope, Type};
-pub use world::{Access, AccessKind, AtomicOp, Compare, Refusal, Then, Until, View, World, Written, is_shared};
+pub use world::{
+    Access, AccessKind, AtomicOp, Compare, LookBeside, Looks, Refusal, Then, Until, View, World, Written, is_shared,
+};

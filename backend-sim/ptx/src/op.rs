@@ -511,6 +511,26 @@ pub(crate) enum Special {
     Constant(u32),
 }
 
+/// A loop that only looks at a word until it compares true.
+#[derive(Debug)]
+pub(crate) struct Looks {
+    pub(crate) until: Until<Reg>,
+    /// What each round looks at besides, and the first one only behind that.
+    pub(crate) besides: Vec<LookBeside<Reg>>,
+}
+
+/// A load that each round of such a loop makes besides.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LookBeside<Number> {
+    /// The number of its operation.
+    pub(crate) load: u32,
+    /// Where it loads from.
+    pub(crate) base: Number,
+    pub(crate) offset: i64,
+    /// What it must not find, if the loop is to go on.
+    pub(crate) otherwise: Option<Until<Number>>,
+}
+
 /// A function, decoded.
 #[derive(Debug)]
 pub(crate) struct Code {
@@ -527,7 +547,7 @@ pub(crate) struct Code {
     pub(crate) calls: Vec<CallSite>,
     pub(crate) tables: Vec<Vec<u32>>,
     /// Loads in loops that do nothing else, by the numbers of their operations, and what ends the loops.
-    pub(crate) polls: BTreeMap<u32, Until<Reg>>,
+    pub(crate) polls: BTreeMap<u32, Looks>,
     /// Tests of mbarriers in loops that do nothing else.
     pub(crate) awaits: BTreeSet<u32>,
     /// Why accesses are marked as free to race.

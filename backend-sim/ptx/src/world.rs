@@ -60,6 +60,26 @@ pub struct Until<Against = u64> {
     pub reloads: bool,
 }
 
+/// What a thread waits for that is in such a loop.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Looks {
+    /// What ends it.
+    pub until: Until,
+    /// What each round looks at besides, and the first one only behind that.
+    pub besides: Vec<LookBeside>,
+}
+
+/// A load that each round of such a loop makes besides.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct LookBeside {
+    /// The load.
+    pub access: Access,
+    /// What it must not find, if the loop is to go on.
+    pub otherwise: Option<Until>,
+}
+
 /// A part of a word: of `word >> shift & mask`, perhaps less a number, or the like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[expect(clippy::exhaustive_structs, reason = "it is all of the formula")]

@@ -147,6 +147,19 @@ pub(crate) struct Comparison {
 }
 
 impl Comparison {
+    /// What is so where this is not.
+    pub(crate) fn negated(self) -> Comparison {
+        let cmp = match self.cmp {
+            Cmp::Eq => Cmp::Ne,
+            Cmp::Ne => Cmp::Eq,
+            Cmp::Lt => Cmp::Ge,
+            Cmp::Le => Cmp::Gt,
+            Cmp::Gt => Cmp::Le,
+            Cmp::Ge => Cmp::Lt,
+        };
+        Comparison { cmp, ..self }
+    }
+
     pub(crate) fn holds(&self, found: u64, wanted: u64) -> bool {
         let of_part = |view: View| view.of(found) & (u64::MAX >> (64 - 8 * self.dtype.size()));
         let found = self.view.map_or(found, of_part);
@@ -285,7 +298,10 @@ impl Machine {
             && let Some(mut assumed) = self.assumed.take()
         {
             // behind a race that is meant, a wait may have ended that nothing orders with this
-            let disturbs = self.step.by_transfer || self.is_waited_for(pe, span) || self.races.has_intended();
+            let disturbs = self.step.by_transfer
+                || self.is_waited_for(pe, span)
+                || self.is_beside(pe, span)
+                || self.races.has_intended();
             assumed.write(pe, span, disturbs);
             self.assumed = Some(assumed);
         }

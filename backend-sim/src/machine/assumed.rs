@@ -27,6 +27,9 @@
 //! a relaxed load, and so come behind it without coming after what it tells. Of a word that **forgets** so, a wait learns what the last update
 //! told, and the word is not steady.
 
+pub(super) mod sides;
+mod updates;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use onesided::Cmp;
@@ -44,6 +47,7 @@ use super::steady::{Beginning, Doubt, Replaced, Steady, Waited, What};
 use super::tells::Tells;
 use super::{Fold, Machine, Touch};
 use crate::config::{Quiet, Reduce};
+use updates::{Update, Updates};
 
 /// A word of a PE's memory: its first byte.
 pub(crate) type Word = (PeId, AllocId, usize);
@@ -86,7 +90,7 @@ pub(crate) struct GivenUp {
     reduce: Reduce,
     by_thread: bool,
     fabric: Fabric,
-    words: BTreeMap<Word, [bool; 4]>,
+    words: BTreeMap<Word, [bool; 5]>,
     in_parts: BTreeMap<Word, usize>,
     mbarriers: BTreeSet<Mbarrier>,
 }
@@ -141,50 +145,20 @@ struct Seen {
     disturbed: bool,
     /// What waits have compared it with.
     tests: BTreeSet<Waited>,
+    /// What it must stay while waits for other words go on.
+    sides: BTreeSet<Waited>,
+    /// It became something else.
+    says: bool,
     /// An update made a wait's condition false, or another value would end a wait that returns it.
     falsified: bool,
     /// An agent of a kernel made an update that tells less than the one before it, with which a wait could have ended.
     forgets: bool,
-    /// Additions do not commute, other updates do not, it is not steady, it tells a wait only what its last update did.
+    /// Additions do not commute, other updates do not, it is not steady, it tells a wait only what its last update did, it does not stay what it is.
     no_counter: bool,
     no_fold: bool,
     unsteady: bool,
     forgetful: bool,
-}
-
-#[derive(Debug)]
-struct Updates {
-    len: usize,
-    /// The value before all of them.
-    from: u64,
-    all: Vec<Update>,
-    /// The word was added to.
-    added: bool,
-}
-
-/// One update of a word.
-#[derive(Debug)]
-pub(super) struct Update {
-    value: u64,
-    /// The step that made it.
-    pub(super) step: usize,
-    pub(super) tells: Tells,
-    /// Whether that is less than the update before it has told, and it may never come before that.
-    tells_less: bool,
-}
-
-impl Updates {
-    /// All of them, each with what it has replaced.
-    fn replaced(&self) -> impl DoubleEndedIterator<Item = Replaced> + Clone {
-        let old = |at: usize| at.checked_sub(1).map_or(self.from, |before| self.all[before].value);
-        let numbered = self.all.iter().enumerate();
-        numbered.map(move |(at, &Update { value: new, step, tells_less, .. })| Replaced {
-            old: old(at),
-            new,
-            tells_less,
-            step,
-        })
-    }
+    speaks: bool,
 }
 
 pub(super) fn word(pe: PeId, span: Span) -> Word {
@@ -208,8 +182,13 @@ impl Seen {
         news
     }
 
-    fn given_up(&self) -> [bool; 4] {
-        [self.no_counter, self.no_fold, self.unsteady, self.forgetful]
+    /// Whether a wait depends on it.
+    fn is_asked(&self) -> bool {
+        !(self.tests.is_empty() && self.sides.is_empty())
+    }
+
+    fn given_up(&self) -> [bool; 5] {
+        [self.no_counter, self.no_fold, self.unsteady, self.forgetful, self.speaks]
     }
 }
 
@@ -261,6 +240,7 @@ impl Assumptions {
             seen.no_fold = seen.folded && (seen.mixed || waited);
             seen.forgetful = seen.forgets;
             seen.unsteady = self.proof && waited && (seen.added || seen.disturbed || seen.falsified || seen.forgets);
+            seen.speaks = !seen.sides.is_empty() && (seen.mixed || seen.added || seen.disturbed || seen.says);
             some |= before != seen.given_up();
         }
         self.news = false;
@@ -283,11 +263,12 @@ impl Assumptions {
 
     /// For one run: nothing was seen yet.
     pub(crate) fn without(given_up: &GivenUp) -> Assumptions {
-        let seen = |&[no_counter, no_fold, unsteady, forgetful]: &[bool; 4]| Seen {
+        let seen = |&[no_counter, no_fold, unsteady, forgetful, speaks]: &[bool; 5]| Seen {
             no_counter,
             no_fold,
             unsteady,
             forgetful,
+            speaks,
             ..Seen::default()
         };
         let words = given_up.words.iter().map(|(word, flags)| (*word, seen(flags))).collect();
@@ -317,6 +298,7 @@ impl Assumptions {
                 What::Falsified => &mut seen.falsified,
                 What::Forgets => &mut seen.forgets,
                 What::Harms => &mut seen.otherwise,
+                What::Says => &mut seen.says,
             };
             self.news |= !std::mem::replace(seen, true);
         }
@@ -345,6 +327,7 @@ impl Assumptions {
                     seen.falsified,
                     seen.forgets,
                     seen.signed,
+                    seen.says,
                 ]
             });
             self.news |= before.iter().zip(now).any(|(before, now)| now && !before);
@@ -356,6 +339,10 @@ impl Assumptions {
             seen.falsified |= other.falsified;
             seen.forgets |= other.forgets;
             seen.signed |= other.signed;
+            seen.says |= other.says;
+            for side in other.sides {
+                self.news |= seen.sides.insert(side);
+            }
             seen.largest = seen.largest.max(other.largest);
             for test in other.tests {
                 self.news |= seen.tests.insert(test);
@@ -481,7 +468,7 @@ impl Assumptions {
     }
 
     fn disturb(&mut self, pe: PeId, span: Span) {
-        let waited = self.words.range_mut(near(pe, span)).filter(|(_, seen)| !seen.tests.is_empty() && !seen.disturbed);
+        let waited = self.words.range_mut(near(pe, span)).filter(|(_, seen)| seen.is_asked() && !seen.disturbed);
         for (_, seen) in waited {
             (seen.disturbed, self.news) = (true, true);
         }
@@ -514,7 +501,7 @@ impl Assumptions {
         }
         if self.watches(key) {
             let is_steady = self.is_steady(test.pe, test.variable);
-            let beginning = Beginning { agent, past: past.filter(|_| is_steady), is_steady };
+            let beginning = Beginning { agent, past: past.filter(|_| is_steady), is_steady, is_side: false };
             let updates = self.updates.get(&key).into_iter().flat_map(Updates::replaced);
             self.steady.wait(key, Waited::of(test), beginning, updates);
         }
@@ -532,7 +519,8 @@ impl Assumptions {
 
     /// Whether something is assumed of a word that updates behind waits contradict.
     fn watches(&self, word: Word) -> bool {
-        self.proof && self.words.get(&word).is_none_or(|seen| !(seen.unsteady && seen.forgetful))
+        let is_watched = |seen: &Seen| !(seen.unsteady && seen.forgetful) || !seen.sides.is_empty() && !seen.speaks;
+        self.proof && self.words.get(&word).is_none_or(is_watched)
     }
 
     /// Whether waits for the word end at once.

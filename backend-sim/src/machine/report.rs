@@ -38,7 +38,7 @@ impl Machine {
     fn waits_for(&self, id: AgentId, state: &State) -> String {
         let agent = &self.agents[id];
         match state {
-            State::Waiting(condition) => self.condition_report(id, condition),
+            State::Waiting(condition) => self.condition_report(id, condition) + &self.sides_report(id),
             State::Completing { claim, .. } => self.claim_report(agent.pe, *claim),
             &State::AwaitingPhase(phase) => self.phase_report(id, phase),
             State::Flushing => "the sources of its non-blocking puts to be read".into(),
@@ -120,6 +120,16 @@ impl Machine {
         let of = if pe == me { String::new() } else { format!(" of PE {}", pe.0) };
         let unsent = self.unsent_report(pe, span, condition.wait.signal);
         format!("{}+{}{of}{made}{compared}{unsent}", span.alloc, span.start)
+    }
+
+    /// What else would end a kernel's loop that waits.
+    fn sides_report(&self, agent: AgentId) -> String {
+        let sides = self.sides_of(agent).iter().map(|side| {
+            let (Comparison { cmp, dtype, view, .. }, span) = (side.comparison.negated(), side.variable);
+            let part = view.map(part).unwrap_or_default();
+            format!("; or for {}+{}{part} {} {}", span.alloc, span.start, cmp.symbol(), signed(dtype, side.wanted))
+        });
+        sides.collect()
     }
 
     fn collective_report(&self, team: TeamIndex, seq: u32) -> String {

@@ -61,6 +61,7 @@ impl Waited {
 struct Course {
     agent: AgentId,
     waited: Waited,
+    is_side: bool,
     /// The step that has ended it.
     ended: Option<usize>,
     /// Whether an update is in doubt already that makes it false, or that does not matter; and one that tells less.
@@ -76,6 +77,8 @@ pub(super) struct Beginning<'a> {
     pub(super) past: Option<&'a Past>,
     /// Whether the word is taken to be steady.
     pub(super) is_steady: bool,
+    /// Whether another word ends the wait, and this one only must not become another: see [`sides`](super::assumed::sides).
+    pub(super) is_side: bool,
 }
 
 /// What may be wrong with a word.
@@ -87,6 +90,8 @@ pub(super) enum What {
     Forgets,
     /// An addition harms a wait that it can come behind.
     Harms,
+    /// A word that should say nothing says something to somebody who waits.
+    Says,
 }
 
 /// An update and a wait that contradict what is assumed of their word, unless their order is the same in every schedule.
@@ -142,25 +147,26 @@ impl Steady {
         &mut self,
         word: Word,
         waited: Waited,
-        Beginning { agent, past, is_steady }: Beginning<'_>,
+        Beginning { agent, past, is_steady, is_side }: Beginning<'_>,
         mut updates: impl DoubleEndedIterator<Item = Replaced> + Clone,
     ) {
         let mut doubt =
             |update: Replaced, what, wait| self.doubts.push(Doubt { word, what, update: update.step, wait });
+        let falsified = if is_side { What::Says } else { What::Falsified };
         if let Some(update) = updates.clone().rfind(|update| waited.is_falsified_by(update))
             && is_steady
             && !past.is_some_and(|past| past.contains(update.step))
         {
-            doubt(update, What::Falsified, past.map_or(Place::Ended(None), |past| Place::Begun(past.clone())));
+            doubt(update, falsified, past.map_or(Place::Ended(None), |past| Place::Begun(past.clone())));
         }
-        if let Some(update) = updates.rfind(|update| waited.is_forgotten_by(update)) {
+        if let Some(update) = updates.rfind(|update| !is_side && waited.is_forgotten_by(update)) {
             doubt(update, What::Forgets, Place::Ended(None));
         }
         let waits = self.waits.entry(word).or_default();
         // an update behind this wait's end comes behind theirs, too
         let is_behind = |other: &Course| past.is_none_or(|past| other.ended.is_some_and(|end| past.contains(end)));
-        waits.retain(|other| other.waited != waited || !is_behind(other));
-        waits.push(Course { agent, waited, ended: None, falsified: !is_steady, forgotten: false });
+        waits.retain(|other| other.waited != waited || other.is_side != is_side || !is_behind(other));
+        waits.push(Course { agent, waited, is_side, ended: None, falsified: !is_steady, forgotten: is_side });
     }
 
     /// A step ends the wait of an agent.
@@ -174,13 +180,13 @@ impl Steady {
     /// A word is updated.
     pub(super) fn update(&mut self, word: Word, update: Replaced) {
         for wait in self.waits.get_mut(&word).into_iter().flatten() {
-            let Course { waited, ended, falsified, forgotten, .. } = wait;
+            let Course { waited, is_side, ended, falsified, forgotten, .. } = wait;
             let mut doubt = |what| {
                 self.doubts.push(Doubt { word, what, update: update.step, wait: Place::Ended(*ended) });
                 true
             };
             if !*falsified && waited.is_falsified_by(&update) {
-                *falsified = doubt(What::Falsified);
+                *falsified = doubt(if *is_side { What::Says } else { What::Falsified });
             }
             if !*forgotten && waited.is_forgotten_by(&update) {
                 *forgotten = doubt(What::Forgets);
@@ -226,7 +232,7 @@ mod tests {
     }
 
     fn me(past: &Past) -> Beginning<'_> {
-        Beginning { agent: ME, past: Some(past), is_steady: true }
+        Beginning { agent: ME, past: Some(past), is_steady: true, is_side: false }
     }
 
     /// What is wrong where these come before the steps.

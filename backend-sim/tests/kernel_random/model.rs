@@ -28,6 +28,8 @@ struct Thread {
     done: usize,
     /// In a loop over two words: whether it looks at the second next.
     second: bool,
+    /// What it has seen in the first.
+    first: u64,
     /// It has come to a barrier.
     at_barrier: bool,
     round: Round,
@@ -119,7 +121,7 @@ fn only_looks(state: &State, next: &State) -> bool {
     let blind = |state: &State| {
         let mut state = state.clone();
         for thread in &mut state.threads {
-            thread.second = false;
+            (thread.second, thread.first) = (false, 0);
             thread.round.at = At::Begin;
         }
         state
@@ -253,9 +255,21 @@ fn step(program: &Program, before: &State, thread: usize) -> Option<State> {
             true if memory[other] == 0 => (me.done, me.second) = (done, false),
             true => me.second = false,
         },
-        Step::Either { words: [one, other], value } => {
+        Step::Either { words: [one, other], value, notes } => {
             let found = memory[if second { other } else { one }];
             (me.done, me.second) = if found < value { (done, !second) } else { (done + 1, false) };
+            if notes && found >= value {
+                me.note(1 + u64::from(second));
+            }
+        }
+        Step::Both { words: [one, _], .. } if !second => (me.done, me.second, me.first) = (done, true, memory[one]),
+        Step::Both { words: [_, other], value, notes } => {
+            let both = [std::mem::take(&mut me.first), memory[other]];
+            let ends = both.iter().all(|found| *found >= value);
+            (me.done, me.second) = (done + usize::from(ends), false);
+            if notes && ends {
+                both.iter().for_each(|found| me.note(*found));
+            }
         }
         Step::Swap { of, word, from, to } => {
             let swap =

@@ -34,6 +34,14 @@ pub(crate) enum Step {
     Either {
         words: [usize; 2],
         value: u64,
+        /// Whether it notes which.
+        notes: bool,
+    },
+    /// Loads one word and then another, as a vector if they are one, until both of them are as large.
+    Both {
+        words: [usize; 2],
+        value: u64,
+        notes: bool,
     },
     /// Compares and swaps the word until it has found what it replaces.
     Swap {
@@ -241,12 +249,37 @@ fn lines(thread: usize, threads: usize, steps: &[Step], together: bool) -> Strin
                 at(one),
                 at(other)
             ),
-            Step::Either { words: [one, other], value } => format!(
-                "{label}: ld.volatile.global.u64 %rd4, {};\nsetp.ge.u64 %p1, %rd4, {value};\n@%p1 bra {label}E;\n\
-                 ld.volatile.global.u64 %rd4, {};\nsetp.lt.u64 %p1, %rd4, {value};\n@%p1 bra {label};\n{label}E:\n",
-                at(one),
-                at(other)
-            ),
+            Step::Either { words: [one, other], value, notes } => {
+                let note = |which: u64| match notes {
+                    true => format!("mad.lo.u64 %rd2, %rd2, 10, {which};\n"),
+                    false => String::new(),
+                };
+                format!(
+                    "{label}: ld.volatile.global.u64 %rd4, {};\nsetp.ge.u64 %p1, %rd4, {value};\n@%p1 bra {label}E;\n\
+                     ld.volatile.global.u64 %rd4, {};\nsetp.lt.u64 %p1, %rd4, {value};\n@%p1 bra {label};\n\
+                     {}bra.uni {label}D;\n{label}E:\n{}{label}D:\n",
+                    at(one),
+                    at(other),
+                    note(2),
+                    note(1)
+                )
+            }
+            Step::Both { words: [one, other], value, notes } => {
+                let note =
+                    ["mad.lo.u64 %rd2, %rd2, 10, %rd4;\nmad.lo.u64 %rd2, %rd2, 10, %rd5;\n", ""][usize::from(!notes)];
+                let loads = match [one, other] {
+                    [0, 1] => format!("ld.volatile.global.v2.u64 {{%rd4, %rd5}}, {};\n", at(0)),
+                    _ => format!(
+                        "ld.volatile.global.u64 %rd4, {};\nld.volatile.global.u64 %rd5, {};\n",
+                        at(one),
+                        at(other)
+                    ),
+                };
+                format!(
+                    "{label}: {loads}setp.lt.u64 %p1, %rd4, {value};\nsetp.lt.u64 %p3, %rd5, {value};\nor.pred %p3, %p1, %p3;\n\
+                     @%p3 bra {label};\n{note}"
+                )
+            }
             Step::Swap { of, word, from, to } => format!(
                 "{}{}{label}: atom.acq_rel.sys.global.cas.b64 %rd4, [%rd3], {from}, {to};\nsetp.ne.u64 %p1, %rd4, {from};\n@%p1 bra {label};\n",
                 address(word),

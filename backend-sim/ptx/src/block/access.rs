@@ -14,7 +14,7 @@ use crate::world::{Access, AccessKind, Refusal, World, Written};
 
 /// The space and the address in it that a generic address means.
 #[inline]
-fn route(space: Space, address: u64) -> (Space, u64) {
+pub(super) fn route(space: Space, address: u64) -> (Space, u64) {
     if space != Space::Generic {
         return (space, address);
     }

@@ -1,33 +1,53 @@
 //! Loops that only look at a word: what ends them, and what they look at in shared memory. Which loops those are, [`polls`](crate::decode) says.
 
+use super::access::route;
 use super::fault::Fault;
 use super::order::ToldInBlock;
 use super::shared::{By, Touch};
 use super::thread::Frame;
 use super::{Block, Stop};
 use crate::decode::window;
-use crate::op::Reg;
-use crate::world::{Access, Until, World};
+use crate::module::Place;
+use crate::op::{self, Op, Reg};
+use crate::types::Space;
+use crate::world::{Access, AccessKind, LookBeside, Looks, Until, World};
 
 impl Block {
     /// A thread was stopped at a load or a compare-and-swap: if it is in a loop that does nothing else, what ends that. A round of the loop that goes on leaves
     /// nothing behind, so the thread may as well be let go on only when what it finds ends the loop.
-    pub fn ends_loop(&self, look: &Access) -> Option<Until> {
-        let index = look.thread as usize;
-        let Frame { code, registers, .. } = self.threads[index].frame;
+    pub fn ends_loop(&self, look: &Access) -> Option<Looks> {
+        let Frame { code, .. } = self.threads[look.thread as usize].frame;
         let code = &self.module.code[usize::from(code)];
-        let Until { compare, ty, against, view, is_used, reloads } =
-            *code.polls.get(&look.place.0.checked_sub(code.first_place)?)?;
-        let rows = &self.registers[index / 32];
-        let value = |register: Reg| rows[registers as usize + usize::from(register)][index % 32] & ty.mask();
-        Some(Until {
-            compare,
-            ty,
-            against: value(against),
-            view: view.map(|&register| Some(value(register)))?,
-            is_used,
-            reloads,
-        })
+        let poll = code.polls.get(&look.place.0.checked_sub(code.first_place)?)?;
+        let thread = look.thread as usize;
+        let mut besides = Vec::with_capacity(poll.besides.len());
+        for &op::LookBeside { load, base, offset, otherwise } in &poll.besides {
+            let Op::Load { ref memory, .. } = code.ops[load as usize] else { return None };
+            let address = self.value(thread, base).wrapping_add_signed(offset);
+            let address = match route(memory.space, address) {
+                (Space::Global | Space::Generic, at) => at,
+                (Space::Shared, at) if at < window::SHARED => window::SHARED + at,
+                _ => return None,
+            };
+            let place = Place(code.first_place + load);
+            let access = self.access(thread, memory, address, AccessKind::Load, place);
+            let otherwise = otherwise.map(|otherwise| self.asked(thread, &otherwise));
+            besides.push(LookBeside { access, otherwise });
+        }
+        Some(Looks { until: self.asked(thread, &poll.until), besides })
+    }
+
+    /// What a thread asks, with the numbers that its registers have.
+    fn asked(&self, thread: usize, until: &Until<Reg>) -> Until {
+        let Until { compare, ty, against, ref view, is_used, reloads } = *until;
+        let value = |register: Reg| self.value(thread, register) & ty.mask();
+        let view = view.map(|&register| Some(value(register))).expect("there is one for each");
+        Until { compare, ty, against: value(against), view, is_used, reloads }
+    }
+
+    fn value(&self, thread: usize, register: Reg) -> u64 {
+        let (rows, begin) = (&self.registers[thread / 32], self.threads[thread].frame.registers);
+        rows[begin as usize + usize::from(register)][thread % 32]
     }
 
     /// A thread begins to wait in such a loop for a word of shared memory. It looks there now: that may race with what others do, or nobody may have

@@ -39,16 +39,22 @@ pub(super) enum Same<'a> {
     },
 }
 
+/// Spaces that are the thread's own, or that nobody writes to.
+const OWN: &[&str] = &["local", "param", "const"];
+
 /// Whether an instruction loads what others may change, and is ordered by nothing.
 pub(super) fn is_plain_load(instruction: &Instruction<'_>) -> bool {
-    const OTHERS: &[&str] = &["local", "param", "const", "volatile", "relaxed", "acquire", "mmio"];
-    instruction.opcode == "ld" && !instruction.modifiers.iter().any(|word| OTHERS.contains(word))
+    const STRONG: &[&str] = &["volatile", "relaxed", "acquire", "mmio"];
+    instruction.opcode == "ld" && !instruction.modifiers.iter().any(|word| OWN.contains(word) || STRONG.contains(word))
 }
 
 /// Whether an instruction loads what others may change, so that it sees that.
 pub(super) fn is_strong_load(instruction: &Instruction<'_>) -> bool {
     let is_strong = |word: &&str| matches!(*word, "volatile" | "relaxed" | "acquire");
-    instruction.opcode == "ld" && instruction.modifiers.iter().any(is_strong)
+    let is_own = |word: &&str| OWN.contains(word);
+    instruction.opcode == "ld"
+        && instruction.modifiers.iter().any(is_strong)
+        && !instruction.modifiers.iter().any(is_own)
 }
 
 impl<'a> Text<'a> {
@@ -130,18 +136,44 @@ impl<'a> Text<'a> {
         is_one && self.same_again(name, way, None, walk).is_some()
     }
 
-    /// Whether all that a loop loads plainly is the same in every round, and was loaded before the thread looked for the first time. It has looked elsewhere
-    /// before that, too: who writes there plainly races with it.
+    /// Whether each round computes the value of a register anew before it looks, from what it loads there and from what the loop does not change.
+    pub(super) fn is_of_its_round(&self, name: Name<'a>, way: &Way, walk: &Walk<'a, '_>) -> bool {
+        let writes = |at: &&usize| self.names_of(**at).any(|other| other == name);
+        walk.passed.iter().filter(writes).all(|&at| way.has(at))
+            && self.is_computed_anew(name, way, None, walk, &mut { MOST_PARTS })
+    }
+
+    fn is_computed_anew(
+        &self,
+        name: Name<'a>,
+        way: &Way,
+        before: Option<usize>,
+        walk: &Walk<'a, '_>,
+        left: &mut u32,
+    ) -> bool {
+        let Some(fewer) = left.checked_sub(1) else { return false };
+        *left = fewer;
+        if self.same_again(name, way, before, walk).is_some() {
+            return true;
+        }
+        let end = before.and_then(|at| way.passed.iter().position(|&other| other == at)).unwrap_or(way.passed.len());
+        let writes = |at: &&usize| self.names_of(**at).any(|other| other == name);
+        let Some(&at) = way.passed[..end].iter().rev().find(writes) else { return false };
+        let (scope, instruction) = self.body[at];
+        let is_clean = instruction.guard.is_none() && !is_clock(name.1) && !walk.is_timed(&name);
+        if !is_clean || !(self.computes(instruction) || is_strong_load(instruction) || is_plain_load(instruction)) {
+            return false;
+        }
+        let mut read = Times::new();
+        instruction.operands[1..].iter().for_each(|operand| unused::count_names(operand, &mut read));
+        read.into_keys().all(|source| self.is_computed_anew(self.name(scope, source), way, Some(at), walk, left))
+    }
+
+    /// Whether all that a loop loads plainly is the same in every round, and was loaded before the thread looked for the first time.
     pub(super) fn loads_the_same(&self, way: &Way, walk: &Walk<'a, '_>) -> bool {
         let is_load = |at: &usize| is_plain_load(self.body[*at].1) && !walk.is_look(*at, self);
-        let looks_before = |at: &usize| way.has(*at) || walk.is_look(*at, self) || !is_strong_load(self.body[*at].1);
-        walk.passed.iter().all(looks_before)
-            && walk
-                .passed
-                .iter()
-                .copied()
-                .filter(is_load)
-                .all(|at| way.has(at) && self.names_of(at).all(|name| self.same_again(name, way, None, walk).is_some()))
+        let is_same = |name| self.same_again(name, way, None, walk).is_some();
+        walk.passed.iter().copied().filter(is_load).all(|at| way.has(at) && self.names_of(at).all(is_same))
     }
 
     /// Whether a loop loads anything plainly.

@@ -8,6 +8,7 @@
 
 use std::collections::BTreeSet;
 
+use super::again::is_strong_load;
 use super::rounds::{Walk, lead_to_one};
 use super::text::{Known, Name, Text, target};
 use super::unused::{self, Times};
@@ -16,7 +17,7 @@ use crate::syntax::{Instruction, Operand};
 /// The tests that are waits, by the numbers of their instructions in the function.
 pub(super) fn of(text: &Text<'_>) -> BTreeSet<usize> {
     let tests = text.body.iter().enumerate().filter(|(_, (_, instruction))| is_test(instruction));
-    tests.map(|(at, _)| at).filter(|&at| waits(text, at).is_some()).collect()
+    tests.map(|(at, _)| at).filter(|&at| waits(text, at).is_some()).map(|at| text.parts[at].0).collect()
 }
 
 /// Whether an instruction tests an mbarrier.
@@ -30,6 +31,9 @@ fn waits(text: &Text<'_>, at: usize) -> Option<usize> {
     let phase = phase(text, at)?;
     let mut walk = Walk::new(&|_, instruction| is_test(instruction), None);
     let tests = tests_behind(text, at, &phase, &mut walk)?;
+    if walk.passed.iter().any(|&at| is_strong_load(text.body[at].1)) {
+        return None; // nobody looks there for who waits
+    }
     let ends = tests.iter().map(|&test| text.leads_to(test + 1, known_behind(text, test, 1), &walk));
     let (end, known) = lead_to_one(ends)?;
     let changes = |name| phase.contains(name) || text.is_read_beyond(name, &walk.passed) && !known.contains_key(name);
@@ -95,6 +99,7 @@ fn tests_behind<'a>(
 
 #[cfg(test)]
 mod tests {
+    use super::super::elements::Elements;
     use super::*;
 
     fn awaits(body: &str) -> Vec<usize> {
@@ -103,7 +108,8 @@ mod tests {
              .reg .pred %p<9>;\n{body}\nret;\n}}\n"
         );
         let text = crate::parser::parse(&text).unwrap();
-        of(&Text::of(&text.functions[0])).into_iter().collect()
+        let (function, elements) = (&text.functions[0], Elements::of(&text.functions[0]));
+        of(&Text::of(function, &elements)).into_iter().collect()
     }
 
     const TEST: &str = "mbarrier.try_wait.parity.shared::cta.b64 %p1, [%r1], %r2;";

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::elements::Elements;
 use super::form::Form;
+use super::looks::Polls;
 use super::text::Text;
 use super::{Found, Names, Symbol, awaits, group, layout, polls, unused};
 use crate::alu::integer;
@@ -13,7 +15,6 @@ use crate::op::{Code, Op, Reg, Slot, Special};
 use crate::source::Location;
 use crate::syntax::{Function, Instruction, Operand, Statement, Variable, VariableSpace};
 use crate::types::{Type, mask};
-use crate::world::Until;
 
 /// What a name of the function stands for.
 #[derive(Clone, Copy, Debug)]
@@ -54,11 +55,11 @@ pub(super) struct Builder<'m, 'a> {
     pub(super) results_used: unused::Used<'a>,
     /// The names of registers which products of warp groups work on.
     pub(super) held: BTreeSet<&'a str>,
-    /// Loads in loops that do nothing else, by the numbers of their instructions.
-    polls: BTreeMap<usize, Until<Operand<'m>>>,
+    /// Loads in loops that do nothing else.
+    pub(super) polls: Polls<'m>,
     awaits: BTreeSet<usize>,
     /// Instructions so far, the one that is decoded among them.
-    instructions: usize,
+    pub(super) instructions: usize,
     places: &'m mut Vec<(u32, Option<Arc<Location>>)>,
     scopes: Vec<ScopeNames<'a>>,
     scope: usize,
@@ -75,7 +76,8 @@ pub(super) fn function<'m, 'a>(
     shared: u64,
     places: &'m mut Vec<(u32, Option<Arc<Location>>)>,
 ) -> Result<(Code, Found), Error> {
-    let text = Text::of(function);
+    let elements = Elements::of(function);
+    let text = Text::of(function, &elements);
     let first_place = u32::try_from(places.len()).map_err(|_| Error::new(function.line, "the text is too long"))?;
     let mut builder = Builder {
         names,
@@ -102,7 +104,7 @@ pub(super) fn function<'m, 'a>(
         is_kernel: function.is_entry,
         results_used: unused::results_used(function),
         held: group::held(function),
-        polls: polls::of(&text),
+        polls: Polls::new(polls::of(&text)),
         awaits: awaits::of(&text),
         instructions: 0,
         places,
@@ -126,6 +128,7 @@ impl<'a> Builder<'_, 'a> {
         for statement in function.body.iter().flatten() {
             self.statement(statement)?;
         }
+        self.note_polls();
         self.line = function.line;
         self.emit(Op::Return); // for a body that runs off its end
         self.resolve()
@@ -274,31 +277,6 @@ impl<'a> Builder<'_, 'a> {
             || self.sync(&mut form, instruction.opcode, operands)?
             || self.matrix(&mut form, instruction.opcode, operands)?;
         if known { form.done() } else { Err(form.unknown()) }
-    }
-
-    /// If the load or compare-and-swap that was emitted last is all that a loop does: what ends the loop.
-    pub(super) fn note_poll(&mut self) -> Result<(), Error> {
-        if let Some(Until { compare, ty, against, view, is_used, reloads }) =
-            self.polls.remove(&(self.instructions - 1))
-        {
-            let load = self.code.ops.len() as u32 - 1;
-            let Some(against) = self.asked(against, ty)? else { return Ok(()) };
-            let numbers = view.numbers().cloned().collect::<Vec<_>>();
-            let numbers = numbers.into_iter().map(|number| self.asked(number, ty)).collect::<Result<Vec<_>, _>>()?;
-            let mut numbers = numbers.into_iter();
-            let Some(view) = view.map(|_| numbers.next().flatten()) else { return Ok(()) };
-            self.code.polls.insert(load, Until { compare, ty, against, view, is_used, reloads });
-        }
-        Ok(())
-    }
-
-    /// The register of what a poll compares with, if it has one.
-    fn asked(&mut self, operand: Operand<'_>, ty: Type) -> Result<Option<Reg>, Error> {
-        match operand {
-            Operand::Name { name, .. } => Ok(self.register(name).map(|(register, _)| register)),
-            Operand::Bits(bits) => self.source(&Operand::Bits(bits), ty).map(Some),
-            _ => Ok(None),
-        }
     }
 
     /// If the test of an mbarrier that was emitted last is all that a loop does, that is a wait.

@@ -3,13 +3,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::again::is_strong_load;
 use super::text::{Name, Scope, Text};
 use crate::syntax::{Instruction, Operand};
 use crate::types::Type;
 use crate::world::{Compare, Then, Until, View};
 
 /// So many instructions may stand between a load and the comparison.
-const MOST_BETWEEN: usize = 32;
+const MOST_BETWEEN: usize = 128;
 
 /// What decides about a round.
 pub(super) struct Decides<'a> {
@@ -127,7 +128,7 @@ pub(super) fn decides<'a>(text: &Text<'a>, load: usize) -> Option<Decides<'a>> {
     }
     for at in load + 1..(load + MOST_BETWEEN).min(text.body.len()) {
         let (inner, instruction) = text.body[at];
-        if instruction.guard.is_some() || !text.computes(instruction) {
+        if instruction.guard.is_some() || !(text.computes(instruction) || is_strong_load(instruction)) {
             return None;
         }
         if instruction.opcode == "setp" {

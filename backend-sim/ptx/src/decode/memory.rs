@@ -158,7 +158,7 @@ impl<'a> Builder<'_, 'a> {
                     let offset =
                         offset.checked_add_unsigned(further).ok_or_else(|| form.error("an offset beyond 2 GiB"))?;
                     let at = self.emit(Op::load(d, a, offset, element));
-                    self.note_poll()?;
+                    self.note_poll(place)?;
                     at
                 }
             };
@@ -287,7 +287,7 @@ impl<'a> Builder<'_, 'a> {
             };
         let how = self.atomic_form(AtomicForm { op, ty, memory, offset: offset.into(), commutes })?;
         self.emit(Op::Atomic { d, a, b, c, how });
-        self.note_poll()
+        self.note_poll(0)
     }
 
     /// That of a vector: each element is one of its own. `found`: where the old values go, if anywhere.

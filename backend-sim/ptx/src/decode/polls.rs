@@ -9,20 +9,22 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::besides::Beside;
 use super::decides::{Decides, decides};
+use super::elements::Part;
 use super::rounds::{AtVotes, Walk, lead_to_one};
 use super::text::{Known, Name, Text};
 use crate::syntax::{Instruction, Operand};
 use crate::world::Until;
 
-/// The looks of such loops, by the numbers of their instructions in the function, and what ends the loops. A loop may begin with a look before it.
-pub(super) fn of<'a>(text: &Text<'a>) -> BTreeMap<usize, Until<Operand<'a>>> {
+/// The looks of such loops, and what ends the loops. A loop may begin with a look before it.
+pub(super) fn of<'a>(text: &Text<'a>) -> BTreeMap<Part, Poll<'a>> {
     let looks: Vec<usize> = (0..text.body.len()).filter(|&at| is_look(text.body[at].1)).collect();
     let (in_loops, before): (Vec<usize>, Vec<usize>) = looks.iter().partition(|&&at| text.is_in_loop(at));
     let begins = |&at: &usize| in_loops.iter().any(|&look| look > at && is_alike(text, at, look));
     let before: Vec<usize> = before.into_iter().filter(begins).collect();
     let polls = in_loops.into_iter().chain(before).filter_map(|at| Some((at, poll(text, at)?)));
-    with_votes_among_them(text, polls.collect()).into_iter().map(|(at, poll)| (at, poll.until)).collect()
+    with_votes_among_them(text, polls.collect()).into_iter().map(|(at, poll)| (text.parts[at], poll)).collect()
 }
 
 /// Of these, all but those whose votes others may take part in who do something else where they vote in vain.
@@ -67,9 +69,11 @@ fn is_alike(text: &Text<'_>, one: usize, other: usize) -> bool {
 }
 
 /// A loop that only looks.
-struct Poll<'a> {
+pub(super) struct Poll<'a> {
     /// What ends it.
-    until: Until<Operand<'a>>,
+    pub(super) until: Until<Operand<'a>>,
+    /// What each round looks at besides, and the first one only behind the look.
+    pub(super) besides: Vec<Beside<'a>>,
     /// The votes about going on.
     votes: BTreeSet<usize>,
 }
@@ -113,11 +117,15 @@ fn ends<'a>(text: &Text<'a>, first: usize, at_votes: AtVotes) -> Option<Poll<'a>
         }))?
     };
     let is_same = |name: &Name<'a>| looks.values().all(|(.., way)| text.is_always_same(*name, way, &walk));
+    // what a thread has loaded on its way, it may have loaded in the last round as well
+    let is_of_round = |name: &Name<'a>| looks.values().all(|(.., way)| text.is_of_its_round(*name, way, &walk));
     let changes = |name: &Name<'a>| {
         text.is_read_beyond(name, &walk.passed)
             && !known.contains_key(name)
             && !of_word.contains(name)
+            && text.is_read_from(name, end)
             && !is_same(name)
+            && !is_of_round(name)
     };
     let asks_the_same = |name: &Name<'a>| {
         let mut found = looks.values().map(|(.., way)| text.same_again(*name, way, None, &walk));
@@ -134,12 +142,17 @@ fn ends<'a>(text: &Text<'a>, first: usize, at_votes: AtVotes) -> Option<Poll<'a>
     let untils = looks.values().map(|(decides, result, _)| Until { is_used, reloads, ..decides.until(*result) });
     let untils: Vec<_> = untils.collect();
     let is_one = untils.iter().all(|until| *until == untils[0]);
+    let is_before = |load: usize| looks.values().all(|(.., way)| way.has(load));
+    let besides = text.looked_at_besides(&walk, is_before)?;
+    if has_votes && !besides.is_empty() {
+        return None;
+    }
     let (until, votes) = (untils.into_iter().next()?, walk.votes.clone());
     (is_one && asks_one && ways_are_alike && !looks.contains_key(&end) && !written.any(|name| changes(&name)))
-        .then_some(Poll { until, votes })
+        .then_some(Poll { until, besides, votes })
 }
 
-/// The result of the comparison behind a load with which all ways lead to looks. With the other one, not all do.
+/// The result of the comparison behind a load with which all ways lead to looks. With the other one, not all do, or only where a look besides says nothing.
 fn in_vain<'a, 'l>(
     text: &Text<'a>,
     load: usize,
@@ -147,11 +160,14 @@ fn in_vain<'a, 'l>(
     walk: &mut Walk<'a, 'l>,
     todo: &mut Vec<usize>,
 ) -> Option<u64> {
-    let mut ways = [0, 1].into_iter().filter_map(|result| {
+    let ways = [0, 1].into_iter().filter_map(|result| {
         let (mut tried, mut looks) = (walk.clone(), Vec::new());
         text.walk_from(load, (decides.at, result), &mut tried, &mut looks)?;
         (!looks.is_empty()).then_some((result, tried, looks))
     });
+    let (always, sometimes): (Vec<_>, Vec<_>) =
+        ways.partition(|(_, tried, _)| tried.besides.len() == walk.besides.len());
+    let mut ways = if always.is_empty() { sometimes } else { always }.into_iter();
     let (Some((result, tried, looks)), None) = (ways.next(), ways.next()) else { return None };
     if !decides.leaves(result) {
         return None;

@@ -10,6 +10,7 @@ use std::ops::RangeInclusive;
 use super::again::{Way, is_plain_load, is_strong_load};
 use super::text::{Known, Name, Text, target};
 use crate::syntax::{Instruction, Operand};
+use crate::world::Until;
 
 /// More steps than this on the ways from a look in vain: it is no wait.
 pub(super) const MOST_STEPS: usize = 1_000;
@@ -45,6 +46,8 @@ pub(super) struct Walk<'a, 'l> {
     /// Instructions that it has passed, and registers that those have written.
     pub(super) passed: BTreeSet<usize>,
     pub(super) written: BTreeSet<Name<'a>>,
+    /// Loads besides that decide whether the loop goes on: the result with which it does, and what they must not find.
+    pub(super) besides: BTreeMap<usize, (u64, Until<Operand<'a>>)>,
     /// Of those, the ones that depend on a clock, and the ones that compare a counter with a large number.
     timed: BTreeSet<Name<'a>>,
     counted: BTreeSet<Name<'a>>,
@@ -56,9 +59,10 @@ impl<'a, 'l> Walk<'a, 'l> {
     pub(super) fn new(looks: &'l dyn Fn(usize, &Instruction<'a>) -> bool, compares: Option<(usize, u64)>) -> Self {
         let [written, timed, counted] = [(); 3].map(|()| BTreeSet::new());
         let [passed, votes] = [(); 2].map(|()| BTreeSet::new());
-        let (at_votes, way, seen) = (AtVotes::Fails, Way::default(), BTreeMap::new());
+        let (at_votes, way) = (AtVotes::Fails, Way::default());
+        let (besides, seen) = (BTreeMap::new(), BTreeMap::new());
         let computing = RangeInclusive::new(1, 0);
-        Self { looks, compares, computing, at_votes, way, votes, passed, written, timed, counted, seen }
+        Self { looks, compares, computing, at_votes, way, votes, passed, written, besides, timed, counted, seen }
     }
 
     /// Whether it takes an instruction for a look.
@@ -131,8 +135,8 @@ impl<'a> Text<'a> {
                 break;
             }
             let is_on_way = walk.way.has(at);
-            let looks_elsewhere = is_on_way && is_strong_load(instruction) && instruction.guard.is_none();
-            walk.seen.insert(here.clone(), looks_elsewhere);
+            let looks_elsewhere = is_strong_load(instruction) && instruction.guard.is_none();
+            walk.seen.insert(here.clone(), is_on_way && looks_elsewhere);
             way.push(here);
             walk.passed.insert(at);
             if instruction.opcode == "bra" {
@@ -154,6 +158,9 @@ impl<'a> Text<'a> {
                     {
                         at = goes_on;
                         continue;
+                    }
+                    if self.walk_besides(at, &known, walk, looks).is_some() {
+                        break;
                     }
                     self.walk(at + 1, known.clone(), walk, looks)?;
                 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::elements::{Elements, Part};
 use super::unused::{self, Times};
 use crate::syntax::{Function, Instruction, Operand, Statement};
 use crate::types::Type;
@@ -45,13 +46,17 @@ pub(super) struct Text<'a> {
     pub(super) counters: BTreeSet<Name<'a>>,
     /// It is a kernel's.
     pub(super) is_entry: bool,
+    /// The instructions. A load of a vector is the loads of its elements.
     pub(super) body: Vec<(Scope, &'a Instruction<'a>)>,
+    /// Of each of them, which one of the function it is.
+    pub(super) parts: Vec<Part>,
     /// The instructions that read a register.
     pub(super) readers: BTreeMap<Name<'a>, BTreeSet<usize>>,
 }
 
 impl<'a> Text<'a> {
-    pub(super) fn of(function: &'a Function<'a>) -> Self {
+    pub(super) fn of(function: &'a Function<'a>, elements: &'a Elements<'a>) -> Self {
+        let mut number = 0;
         let mut text = Self { is_entry: function.is_entry, ..Self::default() };
         let mut open: Vec<usize> = Vec::new();
         for statement in function.body.iter().flatten() {
@@ -66,7 +71,12 @@ impl<'a> Text<'a> {
                     text.declared.extend(scope.map(|scope| (scope, *name, count.is_some())));
                 }
                 Statement::Label(name, _) => _ = text.labels.insert((scope, name), text.body.len()),
-                Statement::Instruction(instruction) => text.body.push((scope, instruction)),
+                Statement::Instruction(instruction) => {
+                    let elements = elements.get(number).unwrap_or(std::slice::from_ref(instruction));
+                    text.body.extend(elements.iter().map(|element| (scope, element)));
+                    text.parts.extend((0..elements.len()).map(|element| (number, element)));
+                    number += 1;
+                }
                 _ => {}
             }
         }
@@ -130,6 +140,34 @@ impl<'a> Text<'a> {
     /// Whether an instruction that is none of these reads a register.
     pub(super) fn is_read_beyond(&self, name: &Name<'a>, passed: &BTreeSet<usize>) -> bool {
         self.readers.get(name).is_some_and(|all| !all.is_subset(passed))
+    }
+
+    /// Whether something may read a register that comes from an instruction on, before it is written again.
+    pub(super) fn is_read_from(&self, name: &Name<'a>, from: usize) -> bool {
+        let Some(readers) = self.readers.get(name) else { return false };
+        let (mut seen, mut todo) = (BTreeSet::new(), vec![from]);
+        while let Some(at) = todo.pop() {
+            let Some(&(_, instruction)) = self.body.get(at).filter(|_| seen.insert(at)) else { continue };
+            if readers.contains(&at) {
+                return true;
+            }
+            let is_always = instruction.guard.is_none();
+            if is_always && self.names_of(at).any(|other| other == *name) {
+                continue;
+            }
+            match instruction.opcode {
+                "bra" => match self.branches_to(at) {
+                    Some(to) => todo.push(to),
+                    None => return true,
+                },
+                "brx" => return true, // it may lead to any
+                _ => {}
+            }
+            if !(is_always && matches!(instruction.opcode, "bra" | "ret" | "exit" | "trap")) {
+                todo.push(at + 1);
+            }
+        }
+        false
     }
 
     /// Whether something may jump to an instruction.
@@ -280,7 +318,12 @@ fn has_target(instruction: &Instruction<'_>) -> bool {
 /// The register that an instruction computes, if it is one.
 pub(super) fn target<'a>(instruction: &Instruction<'a>) -> Option<&'a str> {
     match instruction.operands.first() {
-        Some(Operand::Name { name, offset: 0 }) if !IDLE.contains(&instruction.opcode) => Some(name),
+        Some(Operand::Name { name, offset: 0 }) => match instruction.opcode {
+            "bra" | "brx" => None,
+            "bar" | "barrier" if !instruction.modifiers.contains(&"red") => None,
+            opcode if IDLE.contains(&opcode) => None,
+            _ => Some(name),
+        },
         _ => None,
     }
 }

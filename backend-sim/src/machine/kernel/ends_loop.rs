@@ -14,12 +14,13 @@ use onesided::{Cmp, DType};
 use onesided_ptx::{Access, AccessKind, Compare, Type, Until};
 
 use super::super::access::{Awaited, Test, is_shared, shared_at};
-use super::super::agent::{Agent, Condition, State};
+use super::super::agent::{Condition, State};
 use super::super::ids::{AgentId, BlockId, PeId};
 use super::super::tells::Tells;
 use super::super::{Machine, Object};
+use super::besides::Besides;
 use super::world::KernelWorld;
-use crate::race::{Heard, How};
+use crate::race::Heard;
 
 /// A load ends its loop.
 #[derive(Clone, Copy, Debug)]
@@ -29,9 +30,18 @@ pub(in crate::machine) struct Ending {
     pub(super) is_steady: bool,
 }
 
+/// A look to which a thread has come that does nothing else in a loop.
+#[derive(Debug)]
+pub(super) struct Looking {
+    pub(super) access: Access,
+    /// What ends the loop.
+    condition: Condition,
+    pub(super) besides: Besides,
+}
+
 impl Machine {
-    /// A thread comes to an access. If it is in a loop that does nothing else: what ends the loop.
-    pub(super) fn ends_loop(&mut self, thread: AgentId, id: BlockId, access: &Access) -> Option<Condition> {
+    /// A thread comes to an access. If it is in a loop that does nothing else: what ends the loop, and what else its rounds look at.
+    pub(super) fn ends_loop(&mut self, thread: AgentId, id: BlockId, access: &Access) -> Option<Looking> {
         let takes = matches!(access.kind, AccessKind::Atomic(_));
         let me = self.agents[thread].pe;
         if !takes && access.kind != AccessKind::Load {
@@ -41,7 +51,8 @@ impl Machine {
             return None;
         }
         let block = self.kernels.blocks[id].block.as_ref().expect("its turn is over");
-        let Until { compare, against, view, is_used, ty, reloads, .. } = block.ends_loop(access)?;
+        let looks = block.ends_loop(access)?;
+        let Until { is_used, reloads, .. } = looks.until;
         if reloads && self.may_race(thread) {
             return None; // elsewhere in the loop it may find something else each time
         }
@@ -57,34 +68,28 @@ impl Machine {
         if !self.kernels.blocks[id].watches.is_over(access.thread as usize, &Object::memory(pe, word)) {
             return None; // a change of what the thread has polled, in a loop around this one, has woken it
         }
-        let (dtype, compared) = (unsigned(access.bytes)?, dtype_of(ty)?);
-        let wait = Wait { vars: word, dtype, cmp: cmp_of(compare), against: Against::One(against), signal: false };
-        let mut condition = Condition::of_loop(pe, wait, (view, compared), is_used && self.config.values_matter);
+        let mut condition = condition_of((pe, word), &looks.until, is_used && self.config.values_matter)?;
         condition.takes = takes;
-        Some(condition)
+        let besides = self.besides(me, &looks)?;
+        Some(Looking { access: *access, condition, besides })
     }
 
     /// A thread begins to wait for what ends its loop.
-    pub(super) fn waits_in_loop(&mut self, thread: AgentId, id: BlockId, access: &Access, condition: Condition) {
-        let Agent { call, at, .. } = self.agents[thread];
-        if is_shared(condition.wait.vars.alloc) {
-            if !self.looks_in_shared(thread, id, access) {
-                return;
-            }
-        } else if access.order.is_strong()
-            && self.races.is_on()
-            && let Some(at) = at
-        {
-            let agent = self.thread_acts(id, access.thread as usize);
-            let read = (How::AtomicRead, access.scope);
-            self.races.touch_strongly(agent, (condition.pe, condition.variable()), read, None, (call, at));
+    pub(super) fn waits_in_loop(&mut self, thread: AgentId, id: BlockId, looking: Looking) {
+        let Looking { access, condition, besides } = looking;
+        match is_shared(condition.wait.vars.alloc) {
+            true if !self.looks_in_shared(thread, id, &access) => return,
+            true => {}
+            false => self.looks_at_word(id, &access, (condition.pe, condition.variable())),
         }
-        self.assume_of_wait(thread, &condition);
-        self.wait_for(thread, condition);
+        if self.looks_besides(thread, id, besides) {
+            self.assume_of_wait(thread, &condition);
+            self.wait_for(thread, condition);
+        }
     }
 
     /// A thread looks at shared memory before it waits for it. Whether nothing was wrong with that.
-    fn looks_in_shared(&mut self, thread: AgentId, id: BlockId, access: &Access) -> bool {
+    pub(super) fn looks_in_shared(&mut self, thread: AgentId, id: BlockId, access: &Access) -> bool {
         let mut block = self.kernels.blocks[id].block.take().expect("its turn is over");
         let (agent, code) = (self.kernels.blocks[id].agent, Arc::clone(&self.kernels.blocks[id].launched.code));
         let fault = block.looks(&mut KernelWorld::new(self, agent, id, &code), access);
@@ -129,6 +134,7 @@ impl Machine {
                 self.looks_as_of(self.block_of(thread), thread, &test);
             }
         }
+        self.ends_beside(thread);
         self.step.test = (self.mode.needs.tracking && !is_steady).then_some(Awaited::Word(test));
         self.pes[test.pe].waiting.retain(|&other| other != thread);
         self.agents[thread].set(State::Running);
@@ -151,6 +157,14 @@ impl Machine {
     }
 }
 
+/// A wait for a word until this is so. `returns`: whether the value that ends it may matter.
+pub(super) fn condition_of((pe, word): (PeId, Span), until: &Until, returns: bool) -> Option<Condition> {
+    let Until { compare, against, view, ty, .. } = *until;
+    let (dtype, compared) = (unsigned(word.len)?, dtype_of(ty)?);
+    let wait = Wait { vars: word, dtype, cmp: cmp_of(compare), against: Against::One(against), signal: false };
+    Some(Condition::of_loop(pe, wait, (view, compared), returns))
+}
+
 /// The integers that a comparison is of. Bits are compared for equality only.
 fn dtype_of(ty: Type) -> Option<DType> {
     Some(match ty {
@@ -165,8 +179,8 @@ fn dtype_of(ty: Type) -> Option<DType> {
 }
 
 /// A word of so many bytes.
-fn unsigned(bytes: u8) -> Option<DType> {
-    [DType::U8, DType::U16, DType::U32, DType::U64].into_iter().find(|dtype| dtype.size() == usize::from(bytes))
+fn unsigned(bytes: usize) -> Option<DType> {
+    [DType::U8, DType::U16, DType::U32, DType::U64].into_iter().find(|dtype| dtype.size() == bytes)
 }
 
 fn cmp_of(compare: Compare) -> Cmp {

@@ -8,6 +8,7 @@
 //! | `turn.rs` | a block's turn: until somebody else may act |
 //! | `world.rs` | global memory, as a block sees it |
 //! | `ends_loop.rs` | loops around a load, which are waits |
+//! | `besides.rs` | what the rounds of such a loop look at besides |
 //! | `awaits.rs` | loops around the test of an mbarrier |
 //! | `events.rs` | which accesses a trace has |
 //! | `grid.rs` | how a grid synchronizes |
@@ -30,6 +31,7 @@
 
 mod address;
 mod awaits;
+mod besides;
 mod call;
 mod ends_loop;
 mod events;
@@ -50,10 +52,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use onesided::backend::{AllocId, Span};
-use onesided_ptx::{Access, Block, Idle};
+use onesided_ptx::{Block, Idle};
 
+use super::access::Test;
 use super::access::{BlockName, shared_of};
-use super::agent::{Agent, AgentKind, Condition, InKernel, State};
+use super::agent::{Agent, AgentKind, InKernel, State};
 use super::ids::{AgentId, BlockId, Id as _, PeId, Table};
 use super::past::Past;
 use super::{Machine, Object, Progress};
@@ -61,7 +64,7 @@ use crate::kernel::Regions;
 use crate::race::Kind;
 use call::Calling;
 pub(crate) use call::Look;
-use ends_loop::Ending;
+use ends_loop::{Ending, Looking};
 pub(super) use events::Accesses;
 use grid::Workspaces;
 pub(crate) use launch::Launched;
@@ -90,6 +93,8 @@ pub(super) struct Kernels {
     has_marks: bool,
     /// Threads that poll by calls.
     polling: Vec<AgentId>,
+    /// Threads that wait in loops only as long as this is so.
+    sides: BTreeMap<AgentId, Vec<Test>>,
     /// Addresses of modules' variables on a PE, and of the words by which grids synchronize.
     globals: BTreeMap<(PeId, usize), Vec<u64>>,
     workspaces: Workspaces,
@@ -132,7 +137,7 @@ struct Running {
     /// In a search: what those had done who arrived at a barrier.
     arrived: BTreeMap<usize, Past>,
     /// Accesses to which threads have come that do nothing else in a loop, and what ends that.
-    loops: BTreeMap<AgentId, (Access, Condition)>,
+    loops: BTreeMap<AgentId, Looking>,
     /// Threads that wait for phases of mbarriers.
     awaiting: Vec<AgentId>,
     /// Nobody of it can go on.
@@ -165,6 +170,7 @@ impl Kernels {
         self.sees_steady_phase = false;
         self.has_marks = false;
         self.polling.clear();
+        self.sides.clear();
         self.globals.clear();
         self.workspaces.clear();
         self.together.clear();

@@ -72,8 +72,8 @@ impl Machine {
                     if self.awaits_phase(thread, id, &access) {
                         continue;
                     }
-                    if let Some(ends) = self.ends_loop(thread, id, &access) {
-                        self.kernels.blocks[id].loops.insert(thread, (access, ends));
+                    if let Some(looking) = self.ends_loop(thread, id, &access) {
+                        self.kernels.blocks[id].loops.insert(thread, looking);
                     }
                     if self.mode.needs.aiming {
                         self.aim_thread(thread, id, &access);
@@ -127,8 +127,10 @@ impl Machine {
     /// The thread's access or fence is its next step.
     pub(in crate::machine) fn thread_stops(&mut self, thread: AgentId) {
         let id = self.block_of(thread);
-        if let Some((access, ends)) = self.kernels.blocks[id].loops.remove(&thread) {
-            return self.waits_in_loop(thread, id, &access, ends);
+        if let Some(looking) = self.kernels.blocks[id].loops.remove(&thread)
+            && self.says_nothing(&looking.besides)
+        {
+            return self.waits_in_loop(thread, id, looking);
         }
         self.agents[thread].set(State::Pending(Pending::Access));
         self.make_ready(thread);

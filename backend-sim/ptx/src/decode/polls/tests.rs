@@ -1,3 +1,4 @@
+use super::super::elements::Elements;
 use super::*;
 use crate::world::{Then, View};
 
@@ -8,25 +9,39 @@ fn polls(body: &str) -> Vec<String> {
          .reg .pred %p<9>;\n{body}\nret;\n}}\n"
     );
     let text = crate::parser::parse(&text).unwrap();
-    let in_words = |(number, poll): (usize, Until<Operand<'_>>)| {
-        let against = in_words_of(&poll.against);
-        let used = if poll.is_used { ", used" } else { "" };
-        let again = if poll.reloads { ", again" } else { "" };
-        let View { shift, mask, then } = poll.view;
-        let is_all = mask == poll.ty.mask() && shift == 0;
-        let part = if is_all { String::new() } else { format!(" of >> {shift} & {mask:#x}") };
-        let then = then.map(|then| match then {
-            Then::Nothing => String::new(),
-            Then::Plus(number) => format!(" of + {}", in_words_of(&number)),
-            Then::Minus(number) => format!(" of - {}", in_words_of(&number)),
-            Then::From(number) => format!(" from {}", in_words_of(&number)),
-            Then::Xor(number) => format!(" of ^ {}", in_words_of(&number)),
-            Then::Bytes(order) => format!(" in bytes {}", in_words_of(&order)),
-        });
-        let then = then.concat();
-        format!("{number}: {:?} {:?} {against}{part}{then}{used}{again}", poll.compare, poll.ty)
+    let part_in_words = |(number, element): Part| match element {
+        0 => number.to_string(),
+        _ => format!("{number}[{element}]"),
     };
-    of(&Text::of(&text.functions[0])).into_iter().map(in_words).collect()
+    let in_words = |(part, Poll { until, besides, .. }): (Part, Poll<'_>)| {
+        let besides = besides.into_iter().map(|Beside { load, base, offset, otherwise }| {
+            let unless =
+                otherwise.map_or_else(String::new, |otherwise| format!(" unless {}", until_in_words(&otherwise)));
+            format!(", besides {} at {}+{offset}{unless}", part_in_words(load), in_words_of(&base))
+        });
+        [part_in_words(part), ": ".into(), until_in_words(&until)].into_iter().chain(besides).collect()
+    };
+    let (function, elements) = (&text.functions[0], Elements::of(&text.functions[0]));
+    of(&Text::of(function, &elements)).into_iter().map(in_words).collect()
+}
+
+fn until_in_words(until: &Until<Operand<'_>>) -> String {
+    let against = in_words_of(&until.against);
+    let used = if until.is_used { ", used" } else { "" };
+    let again = if until.reloads { ", again" } else { "" };
+    let View { shift, mask, then } = &until.view;
+    let is_all = *mask == until.ty.mask() && *shift == 0;
+    let part = if is_all { String::new() } else { format!(" of >> {shift} & {mask:#x}") };
+    let then = then.clone().map(|then| match then {
+        Then::Nothing => String::new(),
+        Then::Plus(number) => format!(" of + {}", in_words_of(&number)),
+        Then::Minus(number) => format!(" of - {}", in_words_of(&number)),
+        Then::From(number) => format!(" from {}", in_words_of(&number)),
+        Then::Xor(number) => format!(" of ^ {}", in_words_of(&number)),
+        Then::Bytes(order) => format!(" in bytes {}", in_words_of(&order)),
+    });
+    let then = then.concat();
+    format!("{:?} {:?} {against}{part}{then}{used}{again}", until.compare, until.ty)
 }
 
 fn in_words_of(operand: &Operand<'_>) -> String {
@@ -165,18 +180,92 @@ fn a_loop_may_look_at_several_words_in_turn() {
     };
     assert_eq!(both(""), ["0: Eq S32 1", "3: Eq S32 1"]);
     assert_eq!(both("mov.u32 %r3, %r2;"), ["0: Eq S32 1", "3: Eq S32 1, used"]);
-    assert_eq!(both("mov.u32 %r3, %r1;"), ["0: Eq S32 1, used"], "what the first look sees in the last round");
+    let of_its_round = both("mov.u32 %r3, %r1;");
+    assert_eq!(of_its_round, ["0: Eq S32 1, used", "3: Eq S32 1"], "it may have looked there in the last round");
     let nothing: [&str; 0] = [];
     let any = format!("L: {one} setp.eq.s32 %p1, %r1, 1; @%p1 bra D; {other} setp.ne.s32 %p2, %r2, 1; @%p2 bra L; D:");
-    assert_eq!(polls(&any), nothing, "one of them is enough");
+    let [first, second] = ["at %rd1+0 unless Eq S32 1", "at %rd2+0 unless Eq S32 1"];
+    assert_eq!(polls(&any), [format!("0: Eq S32 1, besides 3 {second}"), format!("3: Eq S32 1, besides 0 {first}")]);
     let later = format!("L: {one} setp.eq.s32 %p1, %r1, 1; @%p1 bra D; {other} bra L; D:");
-    assert_eq!(polls(&later), nothing, "what it looks at when it has looked in vain, it may race for");
+    let races = ["0: Eq S32 1, besides 3 at %rd2+0"];
+    assert_eq!(polls(&later), races, "what it looks at when it has looked in vain, it may race for");
     let follows = format!("L: {one} cvt.u64.u32 %rd2, %r1; {other} setp.ne.s32 %p2, %r2, 1; @%p2 bra L;");
     assert_eq!(polls(&follows), nothing, "it looks where the first word says");
     let hangs = format!("{other} L: setp.ne.s32 %p2, %r2, 1; @%p2 bra M; bra D; M: bra M; D:");
     assert_eq!(polls(&hangs), nothing, "it does not look again");
     let stays = format!("L: {other} setp.ne.s32 %p2, %r2, 1; @!%p2 bra D; {one} M: bra M; bra L; D:");
     assert_eq!(polls(&stays), nothing, "nor does it here");
+}
+
+#[test]
+fn a_loop_may_look_at_several_words_at_once() {
+    let look = |register: &str, at: &str| format!("ld.volatile.global.u32 {register}, [{at}];");
+    let looks = [look("%r1", "%rd1"), look("%r2", "%rd2+8")].concat();
+    let both = |ends: &str, behind: &str| polls(&format!("L: {looks} {ends} {behind}"));
+    let neither = "setp.ne.s32 %p1, %r1, 1; setp.ne.s32 %p2, %r2, 5; or.pred %p3, %p1, %p2; @%p3 bra L;";
+    let waits = ["0: Eq S32 1, besides 1 at %rd2+8", "1: Eq S32 5"];
+    assert_eq!(both(neither, ""), waits);
+    let all = "setp.eq.s32 %p1, %r1, 1; setp.eq.s32 %p2, %r2, 5; and.pred %p3, %p1, %p2; @!%p3 bra L;";
+    assert_eq!(both(all, ""), waits);
+    let used = ["0: Eq S32 1, used, besides 1 at %rd2+8", "1: Eq S32 5"];
+    assert_eq!(both(neither, "add.s32 %r3, %r1, 2;"), used, "the thread may be slow between the two");
+    let nothing: [&str; 0] = [];
+    assert_eq!(both("setp.ne.s32 %p1, %r1, %r2; @%p1 bra L;", ""), nothing, "the words are compared with each other");
+    let any = "setp.ne.s32 %p1, %r1, 1; setp.ne.s32 %p2, %r2, 5; and.pred %p3, %p1, %p2; @%p3 bra L;";
+    assert_eq!(both(any, ""), nothing, "one of them is enough");
+    let moves =
+        "setp.ne.s32 %p1, %r1, 1; setp.ne.s32 %p2, %r2, 5; or.pred %p3, %p1, %p2; add.s64 %rd2, %rd2, 8; @%p3 bra L;";
+    assert_eq!(both(moves, ""), nothing, "it looks elsewhere in each round");
+}
+
+#[test]
+fn a_loop_may_look_at_elements_of_a_vector() {
+    let packet = |load: &str, behind: &str| polls(&format!("L: {load} setp.ne.s32 %p1, %r2, 7; @%p1 bra L; {behind}"));
+    let pair = "ld.volatile.global.v2.u32 {%r1, %r2}, [%rd1+8];";
+    assert_eq!(packet(pair, "mov.u32 %r3, %r1;"), ["0[1]: Eq S32 7"], "the data is of its round");
+    let flag_first = "ld.volatile.global.v2.u32 {%r2, %r1}, [%rd1+8];";
+    assert_eq!(packet(flag_first, "mov.u32 %r3, %r1;"), ["0: Eq S32 7, besides 0[1] at %rd1+12"]);
+    let both = "L: ld.volatile.v4.u32 {%r1, %r2, %r3, %r4}, [%rd1]; setp.ne.s32 %p1, %r2, 7; setp.ne.s32 %p2, %r4, 7; \
+                or.pred %p3, %p2, %p1; @%p3 bra L; add.s32 %r5, %r1, %r3;";
+    let besides = "besides 0[2] at %rd1+8, besides 0[3] at %rd1+12";
+    assert_eq!(polls(both), [format!("0[1]: Eq S32 7, {besides}"), "0[3]: Eq S32 7".into()]);
+    let nothing: [&str; 0] = [];
+    let over_itself = "L: ld.volatile.v2.u64 {%rd1, %rd2}, [%rd1]; setp.ne.s64 %p1, %rd2, 7; @%p1 bra L;";
+    assert_eq!(polls(over_itself), nothing, "it follows what it loads");
+    let table = "ld.global.v2.u32 {%r5, %r6}, [%rd3];";
+    let says = format!("L: {table} ld.volatile.global.u32 %r1, [%rd1]; setp.ne.s32 %p1, %r1, %r6; @%p1 bra L;");
+    assert_eq!(polls(&says), ["1: Eq S32 %r6, again"], "a vector is loaded plainly");
+    let plainly = format!("L: ld.volatile.global.u32 %r1, [%rd1]; {table} setp.ne.s32 %p1, %r1, 1; @%p1 bra L;");
+    assert_eq!(polls(&plainly), nothing, "it loads more");
+}
+
+/// `while (load(flag) != 1) if (load(stop)) return;`
+#[test]
+fn a_loop_may_give_up_when_it_is_told_to() {
+    let flag = "ld.acquire.sys.global.u32 %r1, [%rd1]; setp.eq.s32 %p1, %r1, 1;";
+    let stop = "ld.volatile.global.u32 %r2, [%rd2]; setp.ne.s32 %p2, %r2, 0;";
+    let gives_up = "E: st.global.u32 [%rd3], %r2; D:";
+    let behind = format!("L: {flag} @%p1 bra D; {stop} @%p2 bra E; bra L; {gives_up}");
+    let [unless_stopped, unless_set] = ["at %rd2+0 unless Ne S32 0", "at %rd1+0 unless Eq S32 1"];
+    let waits =
+        [format!("0: Eq S32 1, besides 3 {unless_stopped}"), format!("3: Ne S32 0, used, besides 0 {unless_set}")];
+    assert_eq!(polls(&behind), waits);
+    let before = format!("L: {stop} @%p2 bra E; {flag} @!%p1 bra L; bra D; {gives_up}");
+    let waits =
+        [format!("0: Ne S32 0, used, besides 3 {unless_set}"), format!("3: Eq S32 1, besides 0 {unless_stopped}")];
+    assert_eq!(polls(&before), waits);
+    let now_and_then = format!(
+        "L: {flag} @%p1 bra D; add.s32 %r5, %r5, 1; setp.ne.s32 %p3, %r5, 10000; @%p3 bra L; mov.u32 %r5, 0; \
+         {stop} @%p2 bra E; bra L; {gives_up}"
+    );
+    assert_eq!(polls(&now_and_then)[0], format!("0: Eq S32 1, besides 7 {unless_stopped}"));
+    let old = format!(
+        "L: ld.volatile.global.u32 %r2, [%rd2]; {flag} @%p1 bra D; setp.ne.s32 %p2, %r2, 0; @%p2 bra E; bra L; {gives_up}"
+    );
+    let nothing: [&str; 0] = [];
+    assert_eq!(polls(&old), nothing, "the first round is told by what was there before it looked");
+    let moves = behind.replace("bra L; E:", "add.s64 %rd2, %rd2, 8; bra L; E:");
+    assert_eq!(polls(&moves), nothing, "it is told elsewhere in each round");
 }
 
 #[test]

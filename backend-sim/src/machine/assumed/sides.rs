@@ -1,0 +1,47 @@
+//! Words beside those that end waits, such as a flag by which all are told to give up: `while (load(flag) != 1) if (load(stop)) return;`.
+//!
+//! A proof assumes that such a word stays as it is as long as somebody waits so: then the wait is one for the other word alone. Runs show whether an
+//! update says something that can come before the wait's end, as for [steady](super::super::steady) words. Then the loop looks step by step.
+
+use onesided::backend::Span;
+
+use super::super::access::Test;
+use super::super::ids::{AgentId, PeId};
+use super::super::past::Past;
+use super::super::steady::{Beginning, Waited};
+use super::{Assumptions, Updates, word};
+use crate::config::Reduce;
+
+impl Assumptions {
+    /// Whether a word may be taken to stay what it is.
+    pub(in crate::machine) fn stays(&self, pe: PeId, span: Span) -> bool {
+        let may_be = self.proof && self.reduce == Reduce::Everything;
+        may_be && self.words.get(&word(pe, span)).is_none_or(|seen| !seen.speaks)
+    }
+
+    /// An agent waits for another word from now on, as long as this is so. `past`: what that comes after. `disturbed`: whether
+    /// nothing orders it with the last plain write of the word.
+    pub(in crate::machine) fn begins_beside(
+        &mut self,
+        agent: AgentId,
+        side: &Test,
+        past: Option<&Past>,
+        disturbed: bool,
+    ) {
+        let (key, waited) = (word(side.pe, side.variable), Waited::of(side));
+        let seen = self.meet(key, side.variable.len);
+        let mut news = seen.sides.insert(waited);
+        news |= disturbed && !std::mem::replace(&mut seen.disturbed, true);
+        self.news |= news;
+        let beginning = Beginning { agent, past, is_steady: true, is_side: true };
+        let updates = self.updates.get(&key).into_iter().flat_map(Updates::replaced);
+        self.steady.wait(key, waited, beginning, updates);
+    }
+
+    /// A word has become something else already, where an agent could have waited for another one.
+    pub(in crate::machine) fn says(&mut self, side: &Test) {
+        let seen = self.meet(word(side.pe, side.variable), side.variable.len);
+        let news = [seen.sides.insert(Waited::of(side)), !std::mem::replace(&mut seen.says, true)];
+        self.news |= news.contains(&true);
+    }
+}
