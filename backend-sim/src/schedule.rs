@@ -26,7 +26,7 @@ use crate::trace::{Event, EventKind, in_words};
 /// | `spec` | the profile |
 /// | `p4` | a transfer arrives in at most 4 pieces; `p4t`: and quiets in kernels are those of threads, [`Quiet::Thread`] |
 /// | `a5d1c9a02` | [`Config::arguments`], 8 hexadecimal digits; left out where it is 0 |
-/// | `r2a` | the choices: `o` in order; `r` and a seed in hexadecimal, at random; `pos2a` and `pct3k1f4s2a` too, by another strategy; `c` and picks, one after the other; `x` and exceptions from the order |
+/// | `r2a` | the choices: `o` in order; `r` and a seed in hexadecimal, at random; `pos2a` and `pct3k1f4s2a` too, by another strategy; `c` and picks, one after the other, or `s` and picks, where threads that may be told to give up look step by step; `x` and exceptions from the order |
 /// | `8c1d03e2` | the fingerprint, 8 hexadecimal digits; `none` if the run was not recorded |
 ///
 /// A pick is the number of the step that was taken, among those that were possible: a base-32 digit, or `w28w` for 40.
@@ -92,6 +92,8 @@ pub enum Choices {
     },
     /// One after the other; the first possible step where the list ends.
     Picks(Vec<u32>),
+    /// The same, of a proof in which threads that may be told to give up what they wait for look step by step.
+    Stepwise(Vec<u32>),
     /// Every step as soon as it can be, PEs by rank, but for these.
     Exceptions(Vec<Exception>),
 }
@@ -172,8 +174,8 @@ impl fmt::Display for Schedule {
             Choices::Seed(seed) => write!(f, "r{seed:x}")?,
             Choices::Pos { seed } => write!(f, "pos{seed:x}")?,
             Choices::Pct { depth, steps, seed } => write!(f, "pct{depth}k{steps:x}s{seed:x}")?,
-            Choices::Picks(picks) => {
-                f.write_str("c")?;
+            Choices::Picks(picks) | Choices::Stepwise(picks) => {
+                f.write_str(if matches!(choices, Choices::Picks(_)) { "c" } else { "s" })?;
                 write_picks(f, picks)?;
             }
             Choices::Exceptions(exceptions) => {
@@ -289,6 +291,7 @@ impl FromStr for Schedule {
             }
             Some(("r", seed)) => Choices::Seed(hex(seed)?),
             Some(("c", picks)) => Choices::Picks(read_picks(picks).ok_or_else(|| wrong("its picks are damaged"))?),
+            Some(("s", picks)) => Choices::Stepwise(read_picks(picks).ok_or_else(|| wrong("its picks are damaged"))?),
             Some(("x", "")) => Choices::Exceptions(Vec::new()),
             Some(("x", list)) => {
                 let exceptions = list.split(AND).map(str::parse).collect::<Result<Vec<Exception>, ()>>();

@@ -446,8 +446,11 @@ impl Simulation {
                 }
                 executed
             }
-            Choices::Picks(picks) => {
-                let mut replay = Replay::new(picks, self.config().races == Races::Find);
+            Choices::Picks(picks) | Choices::Stepwise(picks) => {
+                let mut replay = match choices {
+                    Choices::Stepwise(_) => Replay::stepwise(picks),
+                    _ => Replay::new(picks, self.config().races == Races::Find),
+                };
                 let max = given.unwrap_or(MAX_STEPS_OF_ALL); // picks come from an exhaustive search
                 let executed = self.engine.execute(&mut replay, max, tracing, program, at)?;
                 if replay.diverged || !replay.is_used_up() {

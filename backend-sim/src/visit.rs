@@ -233,7 +233,7 @@ impl Simulation {
                     explored.given_up += u64::from(all.is_astray() && !races);
                     explored.steps += executed.steps;
                 } else {
-                    let mut run = finish(Choices::Picks(all.picks()), executed);
+                    let mut run = finish(all.choices(), executed);
                     let is_by_thread = all.is_by_thread();
                     if is_by_thread {
                         run.schedule.quiet = Quiet::Thread;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use onesided::{Grid, Pe, Result, Source, args};
-use onesided_sim::{Config, Explore, Sim, Simulation, check_random, prove};
+use onesided_sim::{Choices, Config, Explore, Schedule, Sim, Simulation, check_random, prove};
 
 const BESIDES: &str = include_str!("../ptx/kernels/besides.ptx");
 
@@ -28,7 +28,7 @@ fn runs(name: &str) -> impl Fn(&Pe<Sim>) -> Result<i32> + '_ {
     }
 }
 
-/// How many classes there are for so many PEs, and what the last but one of two, or PE 1, has seen in them; or what was wrong.
+/// How many classes there are for so many PEs, and what PE 1 has seen in them, or what was wrong.
 fn classes(name: &str, pes: usize) -> (u64, BTreeSet<String>) {
     let mut seen = BTreeSet::new();
     let explored =
@@ -78,7 +78,7 @@ fn what_each_round_looks_at_besides_races() {
 
 #[test]
 fn who_is_told_to_give_up_does() {
-    assert_eq!(classes("told_only", 2), (1, BTreeSet::from(["77".into()])));
+    assert_eq!(classes("told_only", 2), (3, BTreeSet::from(["77".into()])), "it looks step by step");
     let (_, seen) = classes("told", 2);
     assert_eq!(seen, BTreeSet::from(["1".into(), "77".into()]), "which comes first, nobody knows");
     let mut drawn = BTreeSet::new();
@@ -89,6 +89,28 @@ fn who_is_told_to_give_up_does() {
     });
     assert_eq!(explored.unwrap().schedules, 200);
     assert_eq!(drawn, BTreeSet::from([1, 77]));
+}
+
+/// A schedule of a proof is replayed with the same steps, whether somebody is told to give up in the program or not.
+#[test]
+fn a_schedule_is_replayed_in_the_same_steps() {
+    for (name, stepwise) in [("rounds", false), ("locked", false), ("told", true), ("torn", false)] {
+        let mut simulation = Simulation::new(Config::pes(2)).unwrap();
+        let mut schedules = Vec::new();
+        let explored = simulation.explore(Explore::All { limit: 100 }, runs(name), |run| {
+            schedules.push((run.schedule.clone(), run.results.clone()));
+            ControlFlow::<()>::Continue(())
+        });
+        assert!(explored.unwrap().complete, "{name}");
+        for (schedule, results) in schedules {
+            let printed = schedule.to_string();
+            assert_eq!(matches!(schedule.choices, Choices::Stepwise(_)), stepwise, "{printed}");
+            assert_eq!(printed.parse::<Schedule>().unwrap(), schedule);
+            let again = simulation.replay(&schedule, runs(name)).unwrap();
+            assert!(again.is_ok(), "{name}: {printed}: {}", again.verdict);
+            assert_eq!(again.results, results, "{name}: {printed}");
+        }
+    }
 }
 
 #[test]

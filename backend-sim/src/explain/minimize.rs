@@ -186,6 +186,7 @@ impl<'a, T> Runs<'a, T> {
                 let is_proof = self.simulation.config().races == Races::Find;
                 self.named(Replay::new(picks, is_proof))?
             }
+            Choices::Stepwise(picks) => self.named(Replay::stepwise(picks))?,
             Choices::Exceptions(exceptions) => self.named(Exceptions::new(exceptions))?,
         };
         Ok(steps.filter(|steps| steps.len() <= STEPS))

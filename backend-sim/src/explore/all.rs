@@ -18,6 +18,7 @@ use super::reversals::{Event, Order, Reversal};
 use crate::config::Reduce;
 use crate::exception::StepName;
 use crate::machine::{Access, Assumptions, Past};
+use crate::schedule::Choices;
 
 /// The search, across schedules.
 #[derive(Debug, Default)]
@@ -268,8 +269,14 @@ impl All {
         self.redundant
     }
 
-    /// The picks of the current schedule, as [`super::Replay`] takes them.
-    pub(crate) fn picks(&self) -> Vec<u32> {
+    /// The choices of the current schedule.
+    pub(crate) fn choices(&self) -> Choices {
+        let is_stepwise = self.assumed.as_ref().is_some_and(|assumed| assumed.is_stepwise());
+        if is_stepwise { Choices::Stepwise(self.picks()) } else { Choices::Picks(self.picks()) }
+    }
+
+    /// Its picks, as [`super::Replay`] takes them.
+    fn picks(&self) -> Vec<u32> {
         let real = self.path.iter().filter(|node| node.choices.len() > 1);
         let mut picks: Vec<u32> = real.map(|node| node.pick.expect("it was taken")).collect();
         while picks.last() == Some(&0) {

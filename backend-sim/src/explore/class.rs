@@ -91,7 +91,7 @@ struct Cell {
 impl Class {
     /// For runs of which the same is assumed as in a proof, or in a search of all outcomes.
     pub(crate) fn new(proof: bool, reduce: Reduce) -> Class {
-        Class { assumed: Some(Box::new(Assumptions::new(proof, reduce))), ..Class::default() }
+        Class { assumed: Some(Box::new(Assumptions::new(proof, reduce).stepwise())), ..Class::default() }
     }
 
     /// For runs elsewhere, of which the same is assumed.

@@ -12,11 +12,18 @@ pub(crate) struct Replay<'a> {
     pub(crate) diverged: bool,
     /// Whether the picks are those of a proof.
     proof: bool,
+    /// Whether it was one in which loops that may be told to give up look step by step.
+    stepwise: bool,
 }
 
 impl<'a> Replay<'a> {
     pub(crate) fn new(picks: &'a [u32], proof: bool) -> Replay<'a> {
-        Replay { picks: picks.iter(), diverged: false, proof }
+        Replay { picks: picks.iter(), diverged: false, proof, stepwise: false }
+    }
+
+    /// The same, of a proof in which loops that may be told to give up look step by step.
+    pub(crate) fn stepwise(picks: &'a [u32]) -> Replay<'a> {
+        Replay { stepwise: true, ..Replay::new(picks, true) }
     }
 
     /// Whether every recorded pick was used.
@@ -31,7 +38,8 @@ impl Chooser for Replay<'_> {
 
     fn prepare(&mut self, machine: &mut Machine) {
         if self.proof {
-            machine.assume(Box::new(Assumptions::new(true, Reduce::Everything))); // waits learn the same
+            let assumed = Assumptions::new(true, Reduce::Everything); // waits learn the same
+            machine.assume(Box::new(if self.stepwise { assumed.stepwise() } else { assumed }));
         }
     }
 

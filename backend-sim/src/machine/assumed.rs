@@ -61,6 +61,8 @@ pub(crate) struct Assumptions {
     reduce: Reduce,
     /// Whether quiets and fences in kernels are about what their threads come after, though the program may rely on more.
     by_thread: bool,
+    /// A word may tell somebody to give up who waits for another one.
+    told: bool,
     /// A thread of a kernel has made a quiet or fence; the last run has failed.
     ordered: bool,
     failed: bool,
@@ -90,7 +92,8 @@ pub(crate) struct GivenUp {
     reduce: Reduce,
     by_thread: bool,
     fabric: Fabric,
-    words: BTreeMap<Word, [bool; 5]>,
+    told: bool,
+    words: BTreeMap<Word, [bool; 4]>,
     in_parts: BTreeMap<Word, usize>,
     mbarriers: BTreeSet<Mbarrier>,
 }
@@ -153,12 +156,11 @@ struct Seen {
     falsified: bool,
     /// An agent of a kernel made an update that tells less than the one before it, with which a wait could have ended.
     forgets: bool,
-    /// Additions do not commute, other updates do not, it is not steady, it tells a wait only what its last update did, it does not stay what it is.
+    /// Additions do not commute, other updates do not, it is not steady, it tells a wait only what its last update did.
     no_counter: bool,
     no_fold: bool,
     unsteady: bool,
     forgetful: bool,
-    speaks: bool,
 }
 
 pub(super) fn word(pe: PeId, span: Span) -> Word {
@@ -182,13 +184,18 @@ impl Seen {
         news
     }
 
+    /// Whether it may tell somebody to give up who waits for another word.
+    fn tells(&self) -> bool {
+        !self.sides.is_empty() && (self.mixed || self.added || self.disturbed || self.says)
+    }
+
     /// Whether a wait depends on it.
     fn is_asked(&self) -> bool {
         !(self.tests.is_empty() && self.sides.is_empty())
     }
 
-    fn given_up(&self) -> [bool; 5] {
-        [self.no_counter, self.no_fold, self.unsteady, self.forgetful, self.speaks]
+    fn given_up(&self) -> [bool; 4] {
+        [self.no_counter, self.no_fold, self.unsteady, self.forgetful]
     }
 }
 
@@ -233,6 +240,10 @@ impl Assumptions {
             let waited = self.words.iter().filter(|(_, seen)| !seen.tests.is_empty());
             some |= self.parts.give_up(waited.map(|(word, seen)| (*word, seen.len)));
         }
+        if self.news && !self.told {
+            self.told = self.words.values().any(Seen::tells);
+            some |= self.told;
+        }
         for seen in self.words.values_mut().filter(|_| self.news) {
             let before = seen.given_up();
             let waited = !seen.tests.is_empty();
@@ -240,7 +251,6 @@ impl Assumptions {
             seen.no_fold = seen.folded && (seen.mixed || waited);
             seen.forgetful = seen.forgets;
             seen.unsteady = self.proof && waited && (seen.added || seen.disturbed || seen.falsified || seen.forgets);
-            seen.speaks = !seen.sides.is_empty() && (seen.mixed || seen.added || seen.disturbed || seen.says);
             some |= before != seen.given_up();
         }
         self.news = false;
@@ -254,6 +264,7 @@ impl Assumptions {
             proof: self.proof,
             reduce: self.reduce,
             by_thread: self.by_thread,
+            told: self.told,
             fabric: self.fabric.without_reads(),
             words: words.filter(|(_, flags)| flags.contains(&true)).collect(),
             in_parts: self.parts.known().clone(),
@@ -263,18 +274,17 @@ impl Assumptions {
 
     /// For one run: nothing was seen yet.
     pub(crate) fn without(given_up: &GivenUp) -> Assumptions {
-        let seen = |&[no_counter, no_fold, unsteady, forgetful, speaks]: &[bool; 5]| Seen {
+        let seen = |&[no_counter, no_fold, unsteady, forgetful]: &[bool; 4]| Seen {
             no_counter,
             no_fold,
             unsteady,
             forgetful,
-            speaks,
             ..Seen::default()
         };
         let words = given_up.words.iter().map(|(word, flags)| (*word, seen(flags))).collect();
-        let GivenUp { proof, reduce, by_thread, ref fabric, ref in_parts, .. } = *given_up;
+        let GivenUp { proof, reduce, by_thread, told, ref fabric, ref in_parts, .. } = *given_up;
         let (fabric, parts, phases) = (fabric.clone(), Parts::of(in_parts), Phases::of(&given_up.mbarriers));
-        Assumptions { proof, reduce, by_thread, fabric, parts, phases, words, ..Assumptions::default() }
+        Assumptions { proof, reduce, by_thread, told, fabric, parts, phases, words, ..Assumptions::default() }
     }
 
     /// What was seen.
@@ -519,7 +529,7 @@ impl Assumptions {
 
     /// Whether something is assumed of a word that updates behind waits contradict.
     fn watches(&self, word: Word) -> bool {
-        let is_watched = |seen: &Seen| !(seen.unsteady && seen.forgetful) || !seen.sides.is_empty() && !seen.speaks;
+        let is_watched = |seen: &Seen| !(seen.unsteady && seen.forgetful) || !seen.sides.is_empty() && !self.told;
         self.proof && self.words.get(&word).is_none_or(is_watched)
     }
 

@@ -109,7 +109,7 @@ fn outcome(run: &Run<Saw>) -> Outcome {
         VerdictKind::Finished | VerdictKind::Race => {}
         VerdictKind::Deadlock | VerdictKind::PollsBounded => return Outcome::Deadlock,
         // it polls for ever
-        VerdictKind::StepLimit { .. } if !matches!(run.schedule.choices, Choices::Picks(_)) => {
+        VerdictKind::StepLimit { .. } if !matches!(run.schedule.choices, Choices::Picks(_) | Choices::Stepwise(_)) => {
             return Outcome::Deadlock;
         }
         _ => panic!("{}", run.verdict),

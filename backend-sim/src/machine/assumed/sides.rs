@@ -1,22 +1,30 @@
 //! Words beside those that end waits, such as a flag by which all are told to give up: `while (load(flag) != 1) if (load(stop)) return;`.
 //!
 //! A proof assumes that such a word stays as it is as long as somebody waits so: then the wait is one for the other word alone. Runs show whether an
-//! update says something that can come before the wait's end, as for [steady](super::super::steady) words. Then the loop looks step by step.
-
-use onesided::backend::Span;
+//! update says something that can come before the wait's end, as for [steady](super::super::steady) words. Then such loops look step by step,
+//! and the picks of a schedule are others ([`Choices::Stepwise`](crate::Choices::Stepwise)).
 
 use super::super::access::Test;
-use super::super::ids::{AgentId, PeId};
+use super::super::ids::AgentId;
 use super::super::past::Past;
 use super::super::steady::{Beginning, Waited};
 use super::{Assumptions, Updates, word};
 use crate::config::Reduce;
 
 impl Assumptions {
-    /// Whether a word may be taken to stay what it is.
-    pub(in crate::machine) fn stays(&self, pe: PeId, span: Span) -> bool {
-        let may_be = self.proof && self.reduce == Reduce::Everything;
-        may_be && self.words.get(&word(pe, span)).is_none_or(|seen| !seen.speaks)
+    /// The same, where such loops look step by step.
+    pub(crate) fn stepwise(self) -> Assumptions {
+        Assumptions { told: true, ..self }
+    }
+
+    /// Whether such loops look step by step.
+    pub(crate) fn is_stepwise(&self) -> bool {
+        self.told
+    }
+
+    /// Whether such words may be taken to stay what they are.
+    pub(in crate::machine) fn stay(&self) -> bool {
+        self.proof && self.reduce == Reduce::Everything && !self.told
     }
 
     /// An agent waits for another word from now on, as long as this is so. `past`: what that comes after. `disturbed`: whether

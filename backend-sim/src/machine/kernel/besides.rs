@@ -40,7 +40,7 @@ impl Machine {
             return None;
         }
         // a search knows whether a thread may be told between two looks: at random, it has to look
-        let stays = self.assumed.as_ref().is_some_and(|assumed| assumed.stays(pe, word));
+        let stays = self.assumed.as_ref().is_some_and(|assumed| assumed.stay());
         let test = condition_of((pe, word), &otherwise, false)?.test();
         let stay = Test { comparison: test.comparison.negated(), ..test };
         stays.then_some(stay)
