@@ -18,7 +18,8 @@
 //! only what the thread comes after ([`Quiet::Thread`](crate::Quiet)). Then it is right where they are about everything of the PE, too, because
 //! that orders more. Such a quiet is about the same in every order, so far fewer schedules differ. A run that fails ends this assumption.
 //!
-//! **What is seen on paths** is assumed in `fabric.rs`, of words that are written in parts in `parts.rs`, and of mbarriers in `phases.rs`.
+//! **What is seen on paths** is assumed in `fabric.rs`, of words that are written in parts in `parts.rs`, of mbarriers in `phases.rs`, and of words by which
+//! loops can be told to give up in `assumed/sides.rs`.
 //!
 //! **What a wait learns.** A wait learns what the word told when its condition became true for good, and not what it told later: there is
 //! a schedule in which it ended then. A schedule in which it learns more shows fewer races. If it returns the value that it has seen, that is when the
