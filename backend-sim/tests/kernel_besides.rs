@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use onesided::{Grid, Pe, Result, Source, args};
-use onesided_sim::{Choices, Config, Explore, Schedule, Sim, Simulation, check_random, prove};
+use onesided_sim::{Choices, Config, Explore, Reduce, Schedule, Sim, Simulation, check_random, prove};
 
 const BESIDES: &str = include_str!("../ptx/kernels/besides.ptx");
 
@@ -94,8 +94,14 @@ fn who_is_told_to_give_up_does() {
 /// A schedule of a proof is replayed with the same steps, whether somebody is told to give up in the program or not.
 #[test]
 fn a_schedule_is_replayed_in_the_same_steps() {
-    for (name, stepwise) in [("rounds", false), ("locked", false), ("told", true), ("torn", false)] {
-        let mut simulation = Simulation::new(Config::pes(2)).unwrap();
+    use Reduce::{Counters, Everything};
+    for (name, reduce, stepwise) in [
+        ("rounds", Everything, false),
+        ("locked", Everything, false),
+        ("told", Everything, true),
+        ("locked", Counters, true),
+    ] {
+        let mut simulation = Simulation::new(Config { reduce, ..Config::pes(2) }).unwrap();
         let mut schedules = Vec::new();
         let explored = simulation.explore(Explore::All { limit: 100 }, runs(name), |run| {
             schedules.push((run.schedule.clone(), run.results.clone()));
@@ -106,7 +112,7 @@ fn a_schedule_is_replayed_in_the_same_steps() {
             let printed = schedule.to_string();
             assert_eq!(matches!(schedule.choices, Choices::Stepwise(_)), stepwise, "{printed}");
             assert_eq!(printed.parse::<Schedule>().unwrap(), schedule);
-            let again = simulation.replay(&schedule, runs(name)).unwrap();
+            let again = Simulation::new(Config::pes(2)).unwrap().replay(&schedule, runs(name)).unwrap();
             assert!(again.is_ok(), "{name}: {printed}: {}", again.verdict);
             assert_eq!(again.results, results, "{name}: {printed}");
         }

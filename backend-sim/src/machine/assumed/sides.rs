@@ -17,9 +17,9 @@ impl Assumptions {
         Assumptions { told: true, ..self }
     }
 
-    /// Whether such loops look step by step.
+    /// Whether it is a proof in which such loops look step by step.
     pub(crate) fn is_stepwise(&self) -> bool {
-        self.told
+        self.proof && !self.stay()
     }
 
     /// Whether such words may be taken to stay what they are.
