@@ -23,6 +23,12 @@ impl Way {
     pub(super) fn has(&self, at: usize) -> bool {
         self.passed.contains(&at)
     }
+
+    /// The instructions before one of them, and that one with those behind it. `None`: all come before.
+    fn around(&self, at: Option<usize>) -> (&[usize], &[usize]) {
+        let end = at.and_then(|at| self.passed.iter().position(|&other| other == at));
+        self.passed.split_at(end.unwrap_or(self.passed.len()))
+    }
 }
 
 /// A value that is the same in every round.
@@ -108,15 +114,15 @@ impl<'a> Text<'a> {
     ) -> Option<Same<'a>> {
         *left = left.checked_sub(1)?;
         let writes = |at: &usize| self.names_of(*at).any(|other| other == name);
-        let end = before.and_then(|at| way.passed.iter().position(|&other| other == at)).unwrap_or(way.passed.len());
+        let (passed, behind) = way.around(before);
         if is_clock(name.1) || walk.is_timed(&name) {
             return None;
         }
         if !walk.passed.iter().any(writes) {
-            let is_kept = !way.passed[end..].iter().any(writes); // also before the loop, behind this
+            let is_kept = !behind.iter().any(writes); // also before the loop, behind this
             return is_kept.then_some(Same::Kept(name));
         }
-        let &at = way.passed[..end].iter().rev().find(|at| writes(at))?;
+        let &at = passed.iter().rev().find(|at| writes(at))?;
         let (scope, Instruction { opcode, modifiers, operands, guard: None, .. }) = self.body[at] else { return None };
         if !(self.computes(self.body[at].1) || is_plain_load(self.body[at].1)) {
             return None;
@@ -156,9 +162,9 @@ impl<'a> Text<'a> {
         if self.same_again(name, way, before, walk).is_some() {
             return true;
         }
-        let end = before.and_then(|at| way.passed.iter().position(|&other| other == at)).unwrap_or(way.passed.len());
+        let (passed, _) = way.around(before);
         let writes = |at: &&usize| self.names_of(**at).any(|other| other == name);
-        let Some(&at) = way.passed[..end].iter().rev().find(writes) else { return false };
+        let Some(&at) = passed.iter().rev().find(writes) else { return false };
         let (scope, instruction) = self.body[at];
         let is_clean = instruction.guard.is_none() && !is_clock(name.1) && !walk.is_timed(&name);
         if !is_clean || !(self.computes(instruction) || is_strong_load(instruction) || is_plain_load(instruction)) {
