@@ -45,6 +45,7 @@ fn edits(fix: &Fix) -> Vec<(&'static str, u32, bool)> {
         Edit::Insert { call, after, on_stream } => (call.name(), after.line(), on_stream),
         Edit::PutSignal { put, .. } => ("put_signal", put.line(), false),
         Edit::Meet { after, .. } => ("meet", after.line(), false),
+        Edit::Synchronize { after, .. } => ("synchronize", after.line(), false),
         Edit::Replace { .. } => unreachable!("a fix takes nothing away"),
     };
     fix.edits.iter().map(edit).collect()
@@ -165,6 +166,54 @@ fn what_a_stream_transfers_for_others_needs_two_calls() {
     assert_eq!(edits(&one), [wanted("synchronize", line("quiet"))]);
 }
 
+/// A stream waits for a signal that each PE sends only then; and its word is freed at once.
+fn freed_under_a_stream(pe: &Pe<impl Backend>) -> Result<()> {
+    let flag = pe.alloc_zeroed::<u64>(1)?;
+    let stream = pe.stream()?;
+    pe.on(&stream).signal_wait_until(flag.signal(0), Cmp::Eq, 1)?; // stream waits
+    pe.host().signal_op(flag.signal(0), 1, SignalOp::Set, 1 - pe.my_pe())?; // sent to streams
+    pe.free(flag) // freed
+}
+
+/// Behind the stream's wait, `synchronize` would wait for ever: the host has not sent yet.
+#[test]
+fn a_stream_is_synchronized_when_it_can_end() {
+    let late = fix(2, freed_under_a_stream);
+    assert_eq!(edits(&late), [("synchronize", line("sent to streams"), false)]);
+    assert_eq!(late.before[0].map(|at| at.line()), Some(line("freed")));
+    assert!(is_proved(&late) && late.is_weakest, "{late}");
+    let of = format!(
+        "explain.rs:{}, of the stream of backend-sim/tests/explain.rs:{}: proved",
+        line("sent to streams"),
+        line("stream waits")
+    );
+    assert!(late.to_string().contains(&of), "{late}");
+}
+
+/// Each PE sends two messages to the other, and neither is ordered before its flag.
+fn two_messages(pe: &Pe<impl Backend>) -> Result<()> {
+    let (data, flags) = (pe.alloc_zeroed::<u64>(2)?, pe.alloc_zeroed::<u64>(2)?);
+    let peer = 1 - pe.my_pe();
+    pe.host().p(data.at(0), 7, peer)?; // one message
+    pe.host().p(flags.at(0), 1, peer)?;
+    pe.host().p(data.at(1), 8, peer)?; // another message
+    pe.host().p(flags.at(1), 1, peer)?; // both sent
+    for (number, wanted) in [7, 8].into_iter().enumerate() {
+        pe.host().wait_until(flags.at(number), Cmp::Eq, 1)?;
+        expect_eq(pe.read_one(data.at(number))?, wanted, "a message")?;
+    }
+    pe.free(flags)?;
+    pe.free(data)
+}
+
+/// One barrier behind the last call would do, too. It waits for everybody, and a fence for nobody.
+#[test]
+fn two_calls_of_a_pe_come_before_a_barrier() {
+    let both = fix(2, two_messages);
+    assert_eq!(edits(&both), [("fence", line("one message"), false), ("fence", line("another message"), false)]);
+    assert!(is_proved(&both) && both.is_weakest, "{both}");
+}
+
 fn source_changed(pe: &Pe<impl Backend>) -> Result<()> {
     let (src, dst) = (pe.alloc::<u32>(1)?, pe.alloc_zeroed::<u32>(1)?);
     pe.write(&src, &[7])?;
@@ -204,6 +253,7 @@ fn a_barrier_goes_where_all_pes_come_by() {
     let between = fix(2, nobody_waits);
     assert_eq!(edits(&between), [("meet", line("only one"), false)]);
     assert_eq!(between.before[0].map(|at| at.line()), Some(line("read")));
+    assert!(is_proved(&between) && between.is_weakest && !between.sync_is_enough, "a sync delivers no put: {between}");
     let nothing = fixes(2, |pe| nobody_waits(pe).and_then(|()| expect_eq(pe.n_pes(), 3, "the PEs")));
     assert!(nothing.fix.is_none() && nothing.tried >= 4, "{nothing:?}");
     let all = fix(2, |pe| {

@@ -79,6 +79,8 @@ fn a_barrier_is_needed_only_where_a_sync_is_not_enough() {
         let [Edit::Insert { call: Ordering::Barrier, after, .. }] = fix.edits[..] else { panic!("{fix}") };
         assert_eq!((after.line(), fix.is_weakest), (line(mark), is_weakest), "{fix}");
         assert!(matches!(fix.shown, Shown::Proved { .. }), "{fix}");
+        let is_said = fix.to_string().ends_with(": proved; `sync_all` in place of `barrier_all` is enough");
+        assert_eq!((fix.sync_is_enough, is_said), (!is_weakest, !is_weakest), "{fix}");
     }
 }
 

@@ -114,8 +114,8 @@ fn an_answer_of_the_reader_before_a_put_is_made_again() {
         pe.free(edge)
     });
     let said = "an answer behind +7, for which the writer waits before it calls +4 again: a signal, or a barrier";
-    // a sync is enough, so it is not said that nothing weaker is
-    assert_eq!(found, (said.to_string(), "insert `barrier_all` after +7: proved".to_string()));
+    let fix = "insert `barrier_all` after +7: proved; `sync_all` in place of `barrier_all` is enough";
+    assert_eq!(found, (said.to_string(), fix.to_string()));
 }
 
 /// A signal is enough to know of the earlier round. In the first round, nothing has been written yet: there it is the reader who must wait.

@@ -45,15 +45,25 @@ pub enum Edit {
         /// is the host's.
         on_stream: bool,
     },
-    /// A barrier between two places, where not every PE comes to both. Each PE makes it once before each of its calls of `next`: behind its call
+    /// A barrier or sync between two places, where not every PE comes to both. Each PE makes it once before each of its calls of `next`: behind its call
     /// of `after`, in front of its call of `before`, or in front of that of `next`, whichever comes first. Calls of hosts only.
     Meet {
+        /// The call: a barrier or a sync.
+        call: Ordering,
         /// The place of some PEs.
         after: At,
         /// The place of others.
         before: At,
         /// The place of the next call that all PEs make.
         next: At,
+    },
+    /// `synchronize` of a stream, behind a later call of the host than the one that put work on it. Each PE waits for the stream on which it has
+    /// made the call of `work` last.
+    Synchronize {
+        /// The place of a call that puts work on a stream.
+        work: At,
+        /// The place of a call of the host.
+        after: At,
     },
     /// One `put_signal` takes the place of a put and the signal that directly follows it, to the same PE.
     PutSignal {
@@ -130,8 +140,11 @@ impl fmt::Display for Edit {
                 let on_stream = *on_stream && *call != Ordering::Synchronize;
                 write!(f, "insert `{}`{} after {after}", call.name(), if on_stream { " on the stream" } else { "" })
             }
-            Edit::Meet { after, before, .. } => {
-                write!(f, "insert `barrier_all` between {after} and {before}, where all PEs come")
+            Edit::Meet { call, after, before, .. } => {
+                write!(f, "insert `{}` between {after} and {before}, where all PEs come", call.name())
+            }
+            Edit::Synchronize { work, after } => {
+                write!(f, "insert `synchronize` after {after}, of the stream of {work}")
             }
             Edit::PutSignal { put, signal } => {
                 write!(f, "one `put_signal` in place of the put at {put} and the signal at {signal}")
@@ -143,13 +156,15 @@ impl fmt::Display for Edit {
 }
 
 /// The edits of a simulation, and what they hold back while a program runs.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Edits {
     all: Vec<Edit>,
     /// By PE: a put that may become a put_signal with the next call.
     held: RefCell<BTreeMap<u32, Held>>,
     /// By PE and edit: the run in which the PE has met the others since its last call that all make.
     met: RefCell<BTreeMap<(u32, usize), u64>>,
+    /// By PE and place: the stream on which the PE has made that call last, and the run in which it did.
+    worked: RefCell<BTreeMap<(u32, At), (u64, u32)>>,
 }
 
 /// A put that has not been issued yet.
@@ -166,27 +181,44 @@ struct Held {
 impl Edits {
     /// `None` where there is nothing to change.
     pub(crate) fn new(all: &[Edit]) -> Option<Box<Edits>> {
-        (!all.is_empty())
-            .then(|| Box::new(Edits { all: all.to_vec(), held: RefCell::default(), met: RefCell::default() }))
+        (!all.is_empty()).then(|| Box::new(Edits { all: all.to_vec(), ..Edits::default() }))
     }
 
-    /// How often a host meets the others in front of its call of this place, or behind it: once for each edit that is due.
-    fn meetings(&self, pe: u32, run: u64, at: At, is_before: bool) -> usize {
+    /// The calls by which a host meets the others in front of its call of this place, or behind it: one for each edit that is due.
+    fn meetings(&self, pe: u32, run: u64, at: At, is_before: bool) -> Vec<Ordering> {
         let mut met = self.met.borrow_mut();
-        let is_due = |(number, edit): &(usize, &Edit)| {
-            let Edit::Meet { after, before, next } = **edit else { return false };
+        let due = |(number, edit): (usize, &Edit)| {
+            let Edit::Meet { call, after, before, next } = *edit else { return None };
             if !is_before && at == next {
-                met.remove(&(pe, *number));
+                met.remove(&(pe, number));
             }
             let is_here = if is_before { at == before || at == next } else { at == after };
-            is_here && met.insert((pe, *number), run) != Some(run)
+            (is_here && met.insert((pe, number), run) != Some(run)).then_some(call)
         };
-        self.all.iter().enumerate().filter(is_due).count()
+        self.all.iter().enumerate().filter_map(due).collect()
     }
 
     fn inserted(&self, at: At, is_on_stream: bool) -> impl Iterator<Item = Ordering> {
         self.all.iter().filter_map(move |edit| match *edit {
             Edit::Insert { call, after, on_stream } if on_stream == is_on_stream && after == at => Some(call),
+            _ => None,
+        })
+    }
+
+    /// A PE puts work on a stream: an edit may be about it.
+    fn note_work(&self, pe: u32, run: u64, at: At, stream: u32) {
+        if self.all.iter().any(|edit| matches!(*edit, Edit::Synchronize { work, .. } if work == at)) {
+            self.worked.borrow_mut().insert((pe, at), (run, stream));
+        }
+    }
+
+    /// The streams that a PE waits for behind its call of this place.
+    fn synchronized(&self, pe: u32, run: u64, at: At) -> impl Iterator<Item = u32> {
+        self.all.iter().filter_map(move |edit| match *edit {
+            Edit::Synchronize { work, after } if after == at => {
+                let worked = self.worked.borrow().get(&(pe, work)).copied();
+                worked.filter(|(when, _)| *when == run).map(|(_, stream)| stream)
+            }
             _ => None,
         })
     }
@@ -216,9 +248,9 @@ impl Channel {
             _ => None,
         };
         let meet = |is_before| {
-            let due = if stream.is_none() { edits.meetings(self.pe(), self.run(), at, is_before) } else { 0 };
-            let barrier = Op::Barrier { team: Predefined::World.id() };
-            (0..due).map(|_| self.issue(&barrier, None, at)).find(|reply| matches!(reply, Reply::Failed(_)))
+            let due = if stream.is_none() { edits.meetings(self.pe(), self.run(), at, is_before) } else { Vec::new() };
+            let ops = due.into_iter().filter_map(|call| call.op(None));
+            ops.map(|op| self.issue(&op, None, at)).find(|reply| matches!(reply, Reply::Failed(_)))
         };
         if let Some(failed) = meet(true) {
             return failed;
@@ -246,17 +278,17 @@ impl Channel {
         if let Some(failed) = meet(false) {
             return failed;
         }
-        for call in edits.inserted(at, stream.is_some()) {
-            let done = match (call.op(None), stream) {
-                (Some(op), stream) => self.issue(&op, stream, at),
-                (None, Some(stream)) => self.make(Call::Synchronize { stream }, at),
-                (None, None) => continue,
-            };
-            if matches!(done, Reply::Failed(_)) {
-                return done;
-            }
+        if let Some(stream) = stream {
+            edits.note_work(self.pe(), self.run(), at, stream);
         }
-        reply
+        let inserted = edits.inserted(at, stream.is_some()).filter_map(|call| match (call.op(None), stream) {
+            (Some(op), stream) => Some(self.issue(&op, stream, at)),
+            (None, Some(stream)) => Some(self.make(Call::Synchronize { stream }, at)),
+            (None, None) => None,
+        });
+        let late = if stream.is_none() { Some(edits.synchronized(self.pe(), self.run(), at)) } else { None };
+        let late = late.into_iter().flatten().map(|stream| self.make(Call::Synchronize { stream }, at));
+        inserted.chain(late).find(|done| matches!(done, Reply::Failed(_))).unwrap_or(reply)
     }
 
     /// Issues what is held back, before the PE ends.

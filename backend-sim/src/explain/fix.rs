@@ -29,6 +29,8 @@ pub struct Fix {
     pub shown: Shown,
     /// Whether every weaker change was tried, and each one fails: in place of a barrier, a sync too.
     pub is_weakest: bool,
+    /// Whether a sync in place of each barrier was proved right, too.
+    pub sync_is_enough: bool,
 }
 
 /// What was shown of a changed program.
@@ -65,10 +67,11 @@ const PLACES: usize = 12;
 const PAIRS: usize = 16;
 
 impl Simulation {
-    /// Looks for the weakest change that makes a program right: one call (`fence`, `put_signal` in place of a put and a signal,
-    /// `flush`, `quiet`, `synchronize`, `barrier_all`, in this order; a flush comes first where a fence completes), or two. Each change is
-    /// tried: the program runs with it, on every schedule if they are few enough. A barrier is only tried where all PEs make the call before
-    /// it, between two calls that race, and behind each of two calls that different PEs make in the rounds of a loop.
+    /// Looks for the weakest change that makes a program right: one call (`fence`, `put_signal` in place of a put and a signal, `flush`,
+    /// `quiet`, `synchronize`, in this order; a flush comes first where a fence completes), two of them, or with a `barrier_all`. Each change
+    /// is tried: the program runs with it, on every schedule if they are few enough. A `synchronize` is tried behind what is put on a stream,
+    /// and before what races with that. A barrier is only tried where all PEs make the call before it, between two calls that race, and
+    /// behind each of two calls that different PEs make in the rounds of a loop.
     ///
     /// `run` is the finding: a run of `program` on this cluster. Findings that no order cures have no fix: a leak, say.
     ///
@@ -126,10 +129,7 @@ impl Simulation {
             helping: Vec::new(),
             not_proved: None,
         };
-        let fix = match search.single()? {
-            None => search.pair()?,
-            one => one,
-        };
+        let fix = search.weakest()?;
         Ok(Fixes { fix, tried: search.trials.made })
     }
 }
@@ -201,9 +201,30 @@ enum Kind {
 }
 
 impl Search<'_, '_> {
-    /// One change, the weakest first.
-    fn single(&mut self) -> Result<Option<Fix>> {
-        let kinds: Vec<(Kind, Vec<Edit>)> = self.kinds().into_iter().map(|kind| (kind, self.edits(kind))).collect();
+    /// The weakest change: one call of a PE, or two, and only then calls by which PEs meet.
+    fn weakest(&mut self) -> Result<Option<Fix>> {
+        let kinds = self.kinds();
+        if let Some(fix) = self.single(&kinds)? {
+            return Ok(Some(fix));
+        }
+        if self.not_proved.is_none() {
+            let pairs = self.ends_of_streams().into_iter().chain(self.pairs_that_help(0)).collect();
+            if let Some(fix) = self.pair(pairs)? {
+                return Ok(Some(fix));
+            }
+        }
+        let tried = self.helping.len();
+        let one = self.single(&[Kind::Inserts(Ordering::Barrier)])?;
+        if let Some(fix) = one.or_else(|| self.not_proved.take()) {
+            return Ok(Some(fix));
+        }
+        let rounds = self.calls.rounds(self.races).into_iter();
+        self.pair(rounds.chain(self.pairs_that_help(tried)).collect())
+    }
+
+    /// One change of these kinds, in their order.
+    fn single(&mut self, kinds: &[Kind]) -> Result<Option<Fix>> {
+        let kinds: Vec<(Kind, Vec<Edit>)> = kinds.iter().map(|&kind| (kind, self.edits(kind))).collect();
         let changes = kinds.iter().flat_map(|(_, edits)| edits.iter().take(PLACES)).map(|edit| vec![*edit]);
         self.trials.expect(changes);
         for (kind, edits) in kinds {
@@ -214,27 +235,30 @@ impl Search<'_, '_> {
                 }
             }
         }
-        Ok(self.not_proved.take())
+        Ok(None)
     }
 
-    /// The kinds of changes, the weakest first. Where a fence completes what it orders, a flush is weaker.
-    fn kinds(&self) -> [Kind; 6] {
+    /// The kinds of changes by which a PE waits for no other, the weakest first. Where a fence completes what it orders, a flush is weaker.
+    fn kinds(&self) -> [Kind; 5] {
         use Kind::{Inserts, PutSignal};
         let first = match self.trials.config().profile.promises().fence_completes {
             false => [Inserts(Ordering::Fence), PutSignal, Inserts(Ordering::Flush)],
             true => [Inserts(Ordering::Flush), Inserts(Ordering::Fence), PutSignal],
         };
         let [a, b, c] = first;
-        [a, b, c, Inserts(Ordering::Quiet), Inserts(Ordering::Synchronize), Inserts(Ordering::Barrier)]
+        [a, b, c, Inserts(Ordering::Quiet), Inserts(Ordering::Synchronize)]
     }
 
     fn edits(&self, kind: Kind) -> Vec<Edit> {
         match kind {
             Kind::Inserts(call) => {
-                let meet = if call == Ordering::Barrier { self.calls.meetings(self.races) } else { Vec::new() };
                 let places = self.places(call).into_iter();
                 let insert = places.map(|(after, on_stream)| Edit::Insert { call, after, on_stream });
-                meet.into_iter().chain(insert).collect()
+                match call {
+                    Ordering::Barrier => self.calls.meetings(self.races).into_iter().chain(insert).collect(),
+                    Ordering::Synchronize => insert.chain(self.calls.late_ends(self.races)).collect(),
+                    _ => insert.collect(),
+                }
             }
             Kind::PutSignal => {
                 let pairs = self.calls.puts_and_signals.iter();
@@ -243,26 +267,31 @@ impl Search<'_, '_> {
         }
     }
 
-    /// A stream's transfer that the host uses needs a flush or quiet on the stream and its end. Several races may need a call each.
-    fn pair(&mut self) -> Result<Option<Fix>> {
-        let mut pairs: Vec<Vec<Edit>> = Vec::new();
-        for call in [Ordering::Flush, Ordering::Quiet] {
-            for (after, on_stream) in self.places(call).into_iter().filter(|(_, on_stream)| *on_stream) {
-                let insert = |call| Edit::Insert { call, after, on_stream };
-                pairs.push(vec![insert(call), insert(Ordering::Synchronize)]);
-            }
-        }
-        for (number, &one) in self.helping.iter().enumerate() {
-            pairs.extend(
-                self.helping[number + 1..]
-                    .iter()
-                    .filter(|other| place(other) != place(&one))
-                    .map(|&other| vec![one, other]),
-            );
-        }
+    /// A stream's transfer that the host uses needs a flush or quiet on the stream and its end.
+    fn ends_of_streams(&self) -> Vec<Vec<Edit>> {
+        let calls = [Ordering::Flush, Ordering::Quiet].into_iter();
+        let places = calls.flat_map(|call| self.places(call).into_iter().map(move |place| (call, place)));
+        let on_streams = places.filter(|(_, (_, on_stream))| *on_stream);
+        let both = |(call, (after, on_stream))| {
+            Vec::from([call, Ordering::Synchronize].map(|call| Edit::Insert { call, after, on_stream }))
+        };
+        on_streams.map(both).collect()
+    }
+
+    /// Several races may need a call each. Of the changes that help, one of each pair is not among the first `tried`.
+    fn pairs_that_help(&self, tried: usize) -> Vec<Vec<Edit>> {
+        let all = self.helping.iter().enumerate();
+        let pairs = all.flat_map(|(number, &one)| {
+            let others = self.helping.iter().skip(tried.max(number + 1));
+            others.filter(move |other| place(other) != place(&one)).map(move |&other| vec![one, other])
+        });
+        pairs.collect()
+    }
+
+    /// Two changes that are needed together, the weakest first.
+    fn pair(&mut self, mut pairs: Vec<Vec<Edit>>) -> Result<Option<Fix>> {
         self.is_weakest &= pairs.len() <= PAIRS;
         pairs.truncate(PAIRS);
-        pairs.extend(self.calls.rounds(self.races));
         self.trials.expect(pairs.iter().cloned());
         for pair in pairs {
             if let Some(fix) = self.attempt(Kind::Inserts(Ordering::Barrier), pair)? {
@@ -296,8 +325,10 @@ impl Search<'_, '_> {
             Trial::NothingFound(schedules) => Shown::NothingFound { schedules },
         };
         let before = edits.iter().map(|edit| self.next_of(edit)).collect();
-        self.is_weakest &= self.needs_its_barriers(&edits)?;
-        let fix = Fix { edits, before, shown, is_weakest: self.is_weakest };
+        let sync = self.with_syncs(&edits)?;
+        let sync_is_enough = matches!(sync, Some(Trial::Proved { .. }));
+        let is_weakest = self.is_weakest && matches!(sync, None | Some(Trial::Fails(_)));
+        let fix = Fix { edits, before, shown, is_weakest, sync_is_enough };
         if matches!(shown, Shown::Proved { .. }) || self.lacks.is_none_or(|lacks| kind >= Kind::Inserts(lacks)) {
             return Ok(Some(fix));
         }
@@ -306,18 +337,15 @@ impl Search<'_, '_> {
         Ok(None)
     }
 
-    /// Whether no sync is enough in place of the barriers of a change that is.
-    fn needs_its_barriers(&mut self, edits: &[Edit]) -> Result<bool> {
-        if edits.iter().any(|edit| matches!(edit, Edit::Meet { .. })) {
-            return Ok(false); // not tried
-        }
+    /// What the same change is with syncs in place of barriers, if it has any.
+    fn with_syncs(&mut self, edits: &[Edit]) -> Result<Option<Trial>> {
         let mut weaker = edits.to_vec();
         for edit in &mut weaker {
-            if let Edit::Insert { call: call @ Ordering::Barrier, .. } = edit {
+            if let Edit::Insert { call: call @ Ordering::Barrier, .. } | Edit::Meet { call, .. } = edit {
                 *call = Ordering::Sync;
             }
         }
-        Ok(!self.is_weakest || weaker == edits || matches!(self.trials.of(&weaker)?, Trial::Fails(_)))
+        (weaker != edits).then(|| self.trials.of(&weaker)).transpose()
     }
 
     /// Whether a race of the finding is not among those that are left.
@@ -332,6 +360,7 @@ impl Search<'_, '_> {
     fn next_of(&self, edit: &Edit) -> Option<At> {
         match *edit {
             Edit::Insert { after, on_stream, .. } => self.calls.all.get(&(after, on_stream))?.next,
+            Edit::Synchronize { after, .. } => self.calls.all.get(&(after, false))?.next,
             Edit::PutSignal { signal, .. } => Some(signal),
             Edit::Meet { before, .. } => Some(before),
             Edit::Replace { .. } => None,
@@ -369,7 +398,7 @@ fn lacks(missing: &MissingEdge) -> Option<Ordering> {
 /// Where a change is.
 fn place(edit: &Edit) -> At {
     match *edit {
-        Edit::Insert { after, .. } | Edit::Meet { after, .. } => after,
+        Edit::Insert { after, .. } | Edit::Meet { after, .. } | Edit::Synchronize { after, .. } => after,
         Edit::PutSignal { put, .. } => put,
         Edit::Replace { at, .. } => at,
     }
@@ -391,6 +420,10 @@ impl fmt::Display for Fix {
                 write!(f, ": nothing wrong in {schedules} schedules, but not proved")?;
             }
         }
-        if self.is_weakest { f.write_str("; nothing weaker is enough") } else { Ok(()) }
+        match (self.is_weakest, self.sync_is_enough) {
+            (true, _) => f.write_str("; nothing weaker is enough"),
+            (false, true) => f.write_str("; `sync_all` in place of `barrier_all` is enough"),
+            (false, false) => Ok(()),
+        }
     }
 }

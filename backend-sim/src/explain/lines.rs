@@ -24,6 +24,8 @@ pub(super) struct Line {
     reads_late: bool,
     /// The call that a PE made next.
     pub(super) next: Option<At>,
+    /// The call that a PE made directly before.
+    previous: Option<Call>,
     /// What it orders or completes, if it is a call for that.
     pub(super) orders: Option<Ordering>,
 }
@@ -68,6 +70,9 @@ impl Calls {
         if let Some(line) = self.all.get_mut(&previous) {
             line.next.get_or_insert(call.0);
         }
+        if let Some(line) = self.all.get_mut(&call) {
+            line.previous.get_or_insert(previous);
+        }
         if let (Some((scope, Op::Put { pe, signal: None, .. })), Some((same_scope, Op::Signal { pe: to, .. }))) =
             (put, signal)
             && (scope, pe) == (same_scope, to)
@@ -96,12 +101,28 @@ impl Calls {
             let is_made_by_all = |at: &At| host(*at).is_some_and(|line| line.pes.len() == pes.len());
             let mut behind_before = self.behind(before);
             let Some(next) = behind_before.find(|at| is_made_by_all(at) && behind_after.contains(at)) else { continue };
-            let meet = Edit::Meet { after, before, next };
+            let meet = Edit::Meet { call: Ordering::Barrier, after, before, next };
             if !meetings.contains(&meet) {
                 meetings.push(meet);
             }
         }
         meetings
+    }
+
+    /// Ends of a stream's work that a host waits for directly before what races with that work: where it waits for the work at once, the stream may
+    /// never end, as it may need what the host does until then.
+    pub(super) fn late_ends(&self, races: &[Race]) -> Vec<Edit> {
+        let mut ends = Vec::new();
+        for race in races {
+            let MissingEdge::Synchronize { after: work, before, .. } = race.missing else { continue };
+            let previous = self.all.get(&(before, false)).and_then(|line| line.previous);
+            let Some((after, false)) = previous else { continue }; // behind a stream's call, it is tried as others are
+            let end = Edit::Synchronize { work, after };
+            if !ends.contains(&end) {
+                ends.push(end);
+            }
+        }
+        ends
     }
 
     /// A barrier behind each side of a race in the rounds of a loop, where no call of a round is made by all: some PEs make the one call, and the

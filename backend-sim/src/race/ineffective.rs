@@ -1,16 +1,11 @@
-//! [`IneffectiveOrder`]: a call that stands where one is missing, and does not do what is missing.
+//! [`IneffectiveOrder`]: a call that stands where one is missing, and does not do what is missing. `seeming.rs` looks for it.
 
 use std::fmt;
 
 use onesided::At;
-use onesided::backend::{Collective, CollectiveKind, Effect, Order};
 
-use super::missing::MissingEdge;
-use super::report::Race;
-use crate::trace::{Event, EventKind};
-
-/// A quiet, flush or fence between the two accesses of a [`Race`] that does not order them, or a wait for an event. It is looked for in recorded
-/// runs, on the PE that issued the first access, and the last such call counts. (NVSHMEM, "Memory Ordering".)
+/// A call between the two accesses of a [`Race`](super::Race) that does not order them, though it may look so: a quiet, flush, fence or barrier, a
+/// wait for an event, or a signal. It is looked for in recorded runs, and the last such call counts. (NVSHMEM, "Memory Ordering".)
 ///
 /// ```
 /// use onesided::{Backend, Cmp, Pe, Result, SignalOp};
@@ -65,106 +60,15 @@ pub enum IneffectiveReason {
     Claimed,
     /// It waits for an event that had not been recorded when it was called: it waits for nothing, as CUDA has it.
     Unrecorded,
-}
-
-impl Race {
-    /// Looks in the trace of the run for a call that seems to do what is missing.
-    pub(crate) fn find_ineffective_order(&mut self, trace: &[Event]) {
-        self.ineffective = ineffective(self, trace);
-    }
-}
-
-fn ineffective(race: &Race, trace: &[Event]) -> Option<IneffectiveOrder> {
-    use MissingEdge::{Fence, Flush, Quiet, Synchronize};
-    let first = &race.first;
-    if let Synchronize { .. } = race.missing
-        && let Some(wait) = unrecorded(race, trace)
-    {
-        return Some(wait);
-    }
-    let is_about_order =
-        matches!(race.missing, Quiet { .. } | Flush { .. } | Fence { .. } | Synchronize { quiet: true, .. });
-    if !is_about_order || first.thread.is_some() {
-        return None; // kernels have scopes of their own
-    }
-    let is_first = |event: &Event| {
-        (event.pe as usize, event.stream.map(|stream| stream as usize)) == (first.pe, first.stream)
-            && (event.at, event.step) == (first.at, first.step)
-            && matches!(event.kind, EventKind::Op { .. })
-    };
-    let from = trace.iter().position(is_first)? + 1;
-    let (_, _, before) = race.missing.call();
-    let of_the_pe = trace
-        .iter()
-        .enumerate()
-        .skip(from)
-        .filter(|(_, event)| event.pe as usize == first.pe && event.thread.is_none());
-    let until =
-        of_the_pe.take_while(|(_, event)| event.step <= race.second.step && (event.at != before || event.of.is_some()));
-    let mut claimed = None; // since when, by others of the PE
-    let orders = until.filter_map(|(number, event)| {
-        let (op, stream) = match &event.kind {
-            EventKind::Op { op, .. } => (op, event.stream),
-            EventKind::Enqueued { op, stream, .. } => (op, Some(*stream)),
-            _ => return None,
-        };
-        let stream = stream.map(|stream| stream as usize);
-        if stream != first.stream && claims(op.effect()) {
-            claimed.get_or_insert(number);
-        }
-        let EventKind::Op { .. } = event.kind else { return None };
-        let Effect::Order(order) = op.effect() else { return None };
-        let reason = match order {
-            _ if stream.is_some() != first.stream.is_some() => IneffectiveReason::Scope,
-            Order::Flush if stream != first.stream => IneffectiveReason::Stream,
-            _ if stream != first.stream => return None,
-            Order::Fence if matches!(race.missing, Fence { .. }) => return None,
-            Order::Fence => IneffectiveReason::Fence,
-            // it claims what is left when it is called, whenever its stream comes to it
-            Order::Quiet if claimed.is_some_and(|claimed| claimed < event.of.unwrap_or(number)) => {
-                IneffectiveReason::Claimed
-            }
-            Order::Quiet => return None, // it comes too late
-            Order::Flush => return None,
-        };
-        Some(IneffectiveOrder { call: op.name(), at: event.at, stream, reason })
-    });
-    orders.last()
-}
-
-/// Whether an operation claims what its PE has outstanding.
-fn claims(effect: Effect) -> bool {
-    match effect {
-        Effect::Order(order) => order != Order::Flush,
-        Effect::Collective(Collective { kind: CollectiveKind::Barrier, .. }) => true,
-        _ => false,
-    }
-}
-
-/// The last wait for an event by whoever made the second access, if that waited for nothing.
-fn unrecorded(race: &Race, trace: &[Event]) -> Option<IneffectiveOrder> {
-    let second = &race.second;
-    let is_second = |event: &Event| {
-        (event.pe as usize, event.stream.map(|stream| stream as usize)) == (second.pe, second.stream)
-            && event.step < second.step
-    };
-    let mut waits = trace.iter().enumerate().filter(|(_, event)| is_second(event)).filter_map(|(number, event)| {
-        let call = match event.kind {
-            EventKind::Call(call @ "synchronize_event") => call,
-            EventKind::Call(call @ "wait_event") if event.stream.is_some() => call, // of the host, it is enqueued
-            _ => return None,
-        };
-        Some((number, call, event.at))
-    });
-    let (number, call, at) = waits.next_back()?;
-    let is_over = |event: &Event| event.of == Some(number) && matches!(event.kind, EventKind::Returned { .. });
-    let is_ineffective = !trace[number..].iter().any(is_over);
-    is_ineffective.then_some(IneffectiveOrder {
-        call,
-        at,
-        stream: second.stream,
-        reason: IneffectiveReason::Unrecorded,
-    })
+    /// It waits for an event that was recorded too early.
+    Recorded {
+        /// The line that records the event.
+        record: At,
+        /// The line behind that one, for which the call does not wait: the access, or what orders it.
+        before: At,
+    },
+    /// It is a signal of another stream, which does not wait for the one that made the access.
+    Unordered,
 }
 
 impl fmt::Display for IneffectiveOrder {
@@ -180,6 +84,12 @@ impl fmt::Display for IneffectiveOrder {
             (IneffectiveReason::Fence, _) => f.write_str("completes nothing: it orders what goes to one PE"),
             (IneffectiveReason::Unrecorded, _) => {
                 f.write_str("waits for nothing: its event had not been recorded when it was called")
+            }
+            (IneffectiveReason::Recorded { record, before }, _) => {
+                write!(f, "waits for less: its event is recorded at {record:#}, before {before:#}")
+            }
+            (IneffectiveReason::Unordered, _) => {
+                f.write_str("is on another stream, and does not wait for this one: an event orders the two")
             }
             (IneffectiveReason::Claimed, _) => {
                 f.write_str("does not wait for it: another quiet had claimed it before, and completes it later")

@@ -48,7 +48,7 @@ pub enum MissingEdge {
         after: At,
         /// The line before which it belongs.
         before: At,
-        /// Whether the stream needs a quiet too.
+        /// Whether the stream needs a quiet too. In a recorded run it does not if it has one behind the access: that is the line, then.
         quiet: bool,
         /// Whether the first line is a launch.
         launch: bool,

@@ -21,6 +21,7 @@ mod order;
 mod read_only;
 mod report;
 mod scope;
+mod seeming;
 mod shadow;
 mod site;
 mod threads;

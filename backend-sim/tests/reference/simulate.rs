@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use onesided::{Pe, Predefined, RegisteredLocal, Result, SymmetricBuf, Team, TeamConfig, TeamUniqueId};
-use onesided_sim::{Choices, Config, Explore, Profile, Races, Run, Sim, Simulation, Verdict, VerdictKind};
+use onesided_sim::{
+    Choices, Config, Explore, MissingEdge, Profile, Race, Races, Run, Sim, Simulation, Verdict, VerdictKind,
+};
 
 use super::fabrics::nodes;
 use super::profiles::Rules;
@@ -63,12 +65,7 @@ fn visited(program: &Program, mut simulation: Simulation, how: Explore) -> std::
             if let Some(race) = run.verdict.races.first() {
                 if seen.racy == 0 && matches!(how, Explore::All { .. }) {
                     let reproduced = again.reproduce(run, |pe| perform(program, pe)).map(|run| run.verdict);
-                    // What a deadlock says of words that nothing was sent to is known of recorded runs only, and what is ineffective.
-                    let shown = |verdict: &Verdict| {
-                        let mut races = verdict.races.clone();
-                        races.iter_mut().for_each(|race| race.ineffective = None);
-                        format!("{} {races:?}", verdict.kind)
-                    };
+                    let shown = |verdict: &Verdict| format!("{} {:?}", verdict.kind, as_unrecorded(&verdict.races));
                     let is_same = reproduced.is_ok_and(|verdict| shown(&verdict) == shown(&run.verdict));
                     gone = (!is_same).then(|| race.to_string());
                 }
@@ -90,6 +87,18 @@ fn visited(program: &Program, mut simulation: Simulation, how: Explore) -> std::
     }
     let complete = explored.bound.is_none();
     Ok(Simulated { complete, runs: explored.schedules, classes: explored.classes, ..seen })
+}
+
+/// Races without what is known of recorded runs only: what is ineffective, and whether the stream that is to be synchronized has a quiet.
+fn as_unrecorded(races: &[Race]) -> Vec<Race> {
+    let mut races = races.to_vec();
+    for race in &mut races {
+        race.ineffective = None;
+        if let MissingEdge::Synchronize { after, quiet, .. } = &mut race.missing {
+            (*after, *quiet) = (race.first.at, false);
+        }
+    }
+    races
 }
 
 /// The outcome in order.

@@ -25,7 +25,8 @@ pub fn of_fix(fix: &Fix) -> show::Fix {
         let (call, after, stream) = match *edit {
             Edit::Insert { call, after, on_stream } => (call.name(), after, on_stream),
             Edit::PutSignal { put, .. } => ("put_signal", put, false),
-            Edit::Meet { after, .. } => (Ordering::Barrier.name(), after, false),
+            Edit::Meet { call, after, .. } => (call.name(), after, false),
+            Edit::Synchronize { after, .. } => (Ordering::Synchronize.name(), after, false),
             Edit::Replace { at, by } => (by.map_or("", |by| by.name()), at, false),
         };
         show::Edit { call: call.to_string(), after: place(after), before: before.map(place), stream }
