@@ -32,6 +32,7 @@ mod kernel_besides;
 mod kernel_boundaries;
 mod kernel_copies;
 mod kernel_counters;
+mod kernel_cuda_waits;
 mod kernel_deadlocks;
 mod kernel_endless;
 mod kernel_exit;

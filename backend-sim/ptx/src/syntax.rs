@@ -93,7 +93,7 @@ pub(crate) enum Statement<'a> {
     },
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Instruction<'a> {
     pub(crate) line: u32,
     /// The predicate before it, and whether it is negated.

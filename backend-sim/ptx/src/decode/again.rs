@@ -177,14 +177,22 @@ impl<'a> Text<'a> {
 
     /// Whether all that a loop loads plainly is the same in every round, and was loaded before the thread looked for the first time.
     pub(super) fn loads_the_same(&self, way: &Way, walk: &Walk<'a, '_>) -> bool {
-        let is_load = |at: &usize| is_plain_load(self.body[*at].1) && !walk.is_look(*at, self);
         let is_same = |name| self.same_again(name, way, None, walk).is_some();
-        walk.passed.iter().copied().filter(is_load).all(|at| way.has(at) && self.names_of(at).all(is_same))
+        self.loaded(walk).all(|at| way.has(at) && self.names_of(at).all(is_same))
     }
 
     /// Whether a loop loads anything plainly.
     pub(super) fn reloads(&self, walk: &Walk<'a, '_>) -> bool {
-        walk.passed.iter().any(|&at| is_plain_load(self.body[at].1) && !walk.is_look(at, self))
+        self.loaded(walk).next().is_some()
+    }
+
+    /// What a loop loads plainly, but constants.
+    fn loaded(&self, walk: &Walk<'a, '_>) -> impl Iterator<Item = usize> {
+        let is_load = |at: &usize| {
+            let (_, instruction) = self.body[*at];
+            is_plain_load(instruction) && !self.computes(instruction) && !walk.is_look(*at, self)
+        };
+        walk.passed.iter().copied().filter(is_load)
     }
 
     /// The branches that lead to a label.

@@ -99,7 +99,7 @@ fn tests_behind<'a>(
 
 #[cfg(test)]
 mod tests {
-    use super::super::elements::Elements;
+    use super::super::simpler::Simpler;
     use super::*;
 
     fn awaits(body: &str) -> Vec<usize> {
@@ -108,8 +108,8 @@ mod tests {
              .reg .pred %p<9>;\n{body}\nret;\n}}\n"
         );
         let text = crate::parser::parse(&text).unwrap();
-        let (function, elements) = (&text.functions[0], Elements::of(&text.functions[0]));
-        of(&Text::of(function, &elements)).into_iter().collect()
+        let (function, simpler) = (&text.functions[0], Simpler::of(&text.functions[0]));
+        of(&Text::of(function, &simpler)).into_iter().collect()
     }
 
     const TEST: &str = "mbarrier.try_wait.parity.shared::cta.b64 %p1, [%r1], %r2;";

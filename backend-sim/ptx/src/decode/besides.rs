@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use super::again::is_strong_load;
 use super::decides::{Decides, decides};
-use super::elements::Part;
 use super::rounds::Walk;
+use super::simpler::Part;
 use super::text::{Known, Name, Text};
 use crate::syntax::Operand;
 use crate::world::Until;
@@ -29,14 +29,14 @@ pub(super) struct Beside<'a> {
 
 impl<'a> Text<'a> {
     /// Walks the ways of a branch that a look besides decides. One of them may lead anywhere: then the loop goes on only while that look finds what leads
-    /// to the other one. `None`: the branch is decided by something else, or leads to no look.
+    /// to the other one. Whether one leads to looks; `None`: the branch is decided by something else.
     pub(super) fn walk_besides(
         &self,
         branch: usize,
         known: &Known<'a>,
         walk: &mut Walk<'a, '_>,
         looks: &mut Vec<usize>,
-    ) -> Option<()> {
+    ) -> Option<bool> {
         let (load, decides) = self.decided_besides(branch)?;
         // of a load before the look and a branch behind it, the first round has a value that is old when the thread waits
         if !walk.passed.contains(&load) || walk.way.has(load) != walk.way.has(branch) {
@@ -52,14 +52,14 @@ impl<'a> Text<'a> {
                 leads.push(value);
             }
         }
-        match leads[..] {
-            [] => None,
+        Some(match leads[..] {
+            [] => false,
             [value] => {
                 let goes_on = walk.besides.insert(load, (value, decides.until(value)));
-                goes_on.is_none_or(|(before, _)| before == value).then_some(())
+                goes_on.is_none_or(|(before, _)| before == value)
             }
-            _ => Some(()),
-        }
+            _ => true,
+        })
     }
 
     /// The strong load whose word alone a branch depends on, if nothing else leads to what stands between them.

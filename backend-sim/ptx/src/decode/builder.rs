@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::elements::Elements;
 use super::form::Form;
 use super::looks::Polls;
+use super::simpler::Simpler;
 use super::text::Text;
 use super::{Found, Names, Symbol, awaits, group, layout, polls, unused};
 use crate::alu::integer;
@@ -76,8 +76,8 @@ pub(super) fn function<'m, 'a>(
     shared: u64,
     places: &'m mut Vec<(u32, Option<Arc<Location>>)>,
 ) -> Result<(Code, Found), Error> {
-    let elements = Elements::of(function);
-    let text = Text::of(function, &elements);
+    let simpler = Simpler::of(function);
+    let text = Text::of(function, &simpler);
     let first_place = u32::try_from(places.len()).map_err(|_| Error::new(function.line, "the text is too long"))?;
     let mut builder = Builder {
         names,

@@ -95,6 +95,30 @@ impl<'a> Decides<'a> {
     }
 }
 
+/// Whether two loops end in the same cases: where a number is greater than 4, it is at least 5.
+pub(super) fn is_same_end<'a>(one: &Until<Operand<'a>>, other: &Until<Operand<'a>>) -> bool {
+    let by_steps = |until: &Until<Operand<'a>>| {
+        let (mask, until) = (until.ty.mask(), until.clone());
+        let most = if until.ty.is_signed() { mask >> 1 } else { mask };
+        let compare = match until.compare {
+            Compare::Gt => Compare::Ge,
+            Compare::Le => Compare::Lt,
+            _ => return until,
+        };
+        match until.against {
+            Operand::Bits(number) if number & mask != most => {
+                Until { compare, against: Operand::Bits(number.wrapping_add(1) & mask), ..until }
+            }
+            _ => until,
+        }
+    };
+    let masked = |until: Until<Operand<'a>>| match until.against {
+        Operand::Bits(number) => Until { against: Operand::Bits(number & until.ty.mask()), ..until },
+        _ => until,
+    };
+    masked(by_steps(one)) == masked(by_steps(other))
+}
+
 /// What a register has of the word that was loaded.
 type Views<'a> = BTreeMap<Name<'a>, (View<Operand<'a>>, BTreeSet<usize>)>;
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::besides::Beside;
 use super::builder::Builder;
-use super::elements::Part;
 use super::polls::Poll;
+use super::simpler::Part;
 use crate::error::Error;
 use crate::op::{LookBeside, Looks, Reg};
 use crate::syntax::Operand;

@@ -9,10 +9,11 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::again::Way;
 use super::besides::Beside;
-use super::decides::{Decides, decides};
-use super::elements::Part;
+use super::decides::{Decides, decides, is_same_end};
 use super::rounds::{AtVotes, Walk, lead_to_one};
+use super::simpler::Part;
 use super::text::{Known, Name, Text};
 use crate::syntax::{Instruction, Operand};
 use crate::world::Until;
@@ -83,23 +84,51 @@ fn poll<'a>(text: &Text<'a>, first: usize) -> Option<Poll<'a>> {
     ends(text, first, AtVotes::Fails).or_else(|| ends(text, first, AtVotes::Decides))
 }
 
-/// The loop of a look, if looks in vain lead to looks alike, and leave nothing behind; and what ends one of them ends all.
+/// The loop of a look. If both results of the comparison lead to looks, one of them looks once more for what the other one looks for.
 fn ends<'a>(text: &Text<'a>, first: usize, at_votes: AtVotes) -> Option<Poll<'a>> {
     let is_another = |at: usize, instruction: &Instruction<'a>| is_look(instruction) && is_alike(text, first, at);
     let mut walk = Walk::new(&is_another, None);
-    let (mut looks, mut todo) = (BTreeMap::new(), vec![first]);
+    (walk.at_votes, walk.way) = (at_votes, text.way_to(first));
+    let decides = decides(text, first)?;
+    let results = in_vain(text, first, &decides, &walk).into_iter().map(|vain| vain.result);
+    let mut ends = results.map(|result| decides.until(result));
+    ends.find_map(|until| {
+        ends_when(text, first, &until, (at_votes, true)).or_else(|| ends_when(text, first, &until, (at_votes, false)))
+    })
+}
+
+/// The loop of a look that ends like this, if looks in vain lead to looks alike, and leave nothing behind; and what ends one of them ends all. `again`: whether
+/// one that is not in vain may lead to another one.
+fn ends_when<'a>(
+    text: &Text<'a>,
+    first: usize,
+    until: &Until<Operand<'a>>,
+    (at_votes, again): (AtVotes, bool),
+) -> Option<Poll<'a>> {
+    let is_another = |at: usize, instruction: &Instruction<'a>| is_look(instruction) && is_alike(text, first, at);
+    let mut walk = Walk::new(&is_another, None);
+    let (mut looks, mut todo) = (Looks::new(), vec![first]);
     let has_votes = at_votes == AtVotes::Decides;
     while let Some(load) = todo.pop() {
         if let Entry::Vacant(look) = looks.entry(load) {
             let decides = decides(text, load)?;
             let way = text.way_to(load);
             (walk.at_votes, walk.way) = (at_votes, way.clone());
-            let result = in_vain(text, load, &decides, &mut walk, &mut todo)?;
-            look.insert((decides, result, way));
+            let mut ways = in_vain(text, load, &decides, &walk).into_iter();
+            let vain = ways.find(|vain| is_same_end(&decides.until(vain.result), until))?;
+            walk = vain.walk;
+            todo.extend(vain.looks);
+            look.insert((decides, vain.result, way));
         }
-        if todo.is_empty() && has_votes {
+        if todo.is_empty() {
             let all: Vec<usize> = looks.keys().copied().collect();
-            todo = text.others_go_round(&all, &mut walk)?;
+            if has_votes {
+                todo = text.others_go_round(&all, &mut walk)?;
+            } else if again {
+                let leads = lead_to(text, &looks, &mut walk)?;
+                todo.extend(leads.values().filter_map(|&(end, _)| text.next_look(end, |at| walk.is_look(at, text))));
+                todo.retain(|&look| may_end(text, look, until));
+            }
             todo.retain(|look| !looks.contains_key(look));
         }
     }
@@ -111,10 +140,8 @@ fn ends<'a>(text: &Text<'a>, first: usize, at_votes: AtVotes) -> Option<Poll<'a>
         of_word = text.only_of_looks(of_word, &computing, &walk);
         lead_to_one(text.votes_lead_to(&walk))?
     } else {
-        lead_to_one(looks.iter().map(|(&load, &(ref decides, result, _))| {
-            walk.again(Some((decides.at, result)));
-            text.leads_to(load + 1, Known::new(), &walk)
-        }))?
+        let leads = lead_to(text, &looks, &mut walk)?;
+        lead_to_one(text.behind_looks_again(&leads, &mut walk)?.into_iter().map(Some))?
     };
     let is_same = |name: &Name<'a>| looks.values().all(|(.., way)| text.is_always_same(*name, way, &walk));
     // what a thread has loaded on its way, it may have loaded in the last round as well
@@ -139,42 +166,60 @@ fn ends<'a>(text: &Text<'a>, first: usize, at_votes: AtVotes) -> Option<Poll<'a>
     let mut written = walk.written.iter().copied().chain(looks.keys().flat_map(|&load| text.names_of(load)));
     let is_used = looks.iter().any(|(&load, (decides, ..))| decides.is_used(text, load));
     let reloads = text.reloads(&walk);
-    let untils = looks.values().map(|(decides, result, _)| Until { is_used, reloads, ..decides.until(*result) });
-    let untils: Vec<_> = untils.collect();
-    let is_one = untils.iter().all(|until| *until == untils[0]);
+    let until = Until { is_used, reloads, ..until.clone() };
     let is_before = |load: usize| looks.values().all(|(.., way)| way.has(load));
     let besides = text.looked_at_besides(&walk, is_before)?;
     if has_votes && !besides.is_empty() {
         return None;
     }
-    let (until, votes) = (untils.into_iter().next()?, walk.votes.clone());
-    (is_one && asks_one && ways_are_alike && !looks.contains_key(&end) && !written.any(|name| changes(&name)))
-        .then_some(Poll { until, besides, votes })
+    let votes = walk.votes.clone();
+    (asks_one && ways_are_alike && !looks.contains_key(&end) && !written.any(|name| changes(&name))).then_some(Poll {
+        until,
+        besides,
+        votes,
+    })
 }
 
-/// The result of the comparison behind a load with which all ways lead to looks. With the other one, not all do, or only where a look besides says nothing.
-fn in_vain<'a, 'l>(
+/// Whether a comparison behind a look may end a loop like this.
+fn may_end<'a>(text: &Text<'a>, look: usize, until: &Until<Operand<'a>>) -> bool {
+    let ends = |decides: Decides<'a>| [0, 1].into_iter().any(|result| is_same_end(&decides.until(result), until));
+    decides(text, look).is_some_and(ends)
+}
+
+/// The looks of a loop: what decides behind them, its result with which the loop goes on, and the way to them.
+type Looks<'a> = BTreeMap<usize, (Decides<'a>, u64, Way)>;
+
+/// Where each look leads that is not in vain, and what is known there.
+fn lead_to<'a>(
     text: &Text<'a>,
-    load: usize,
-    decides: &Decides<'a>,
-    walk: &mut Walk<'a, 'l>,
-    todo: &mut Vec<usize>,
-) -> Option<u64> {
-    let ways = [0, 1].into_iter().filter_map(|result| {
+    looks: &Looks<'a>,
+    walk: &mut Walk<'a, '_>,
+) -> Option<BTreeMap<usize, (usize, Known<'a>)>> {
+    let leads = looks.iter().map(|(&load, &(ref decides, result, _))| {
+        walk.again(Some((decides.at, result)));
+        Some((load, text.leads_to(load + 1, Known::new(), walk)?))
+    });
+    leads.collect()
+}
+
+/// A look in vain.
+struct Vain<'a, 'l> {
+    /// The result of the comparison.
+    result: u64,
+    walk: Walk<'a, 'l>,
+    /// The looks to which it leads.
+    looks: Vec<usize>,
+}
+
+/// The results of the comparison behind a load with which all ways lead to looks; then those with which they do only where a look besides says nothing.
+fn in_vain<'a, 'l>(text: &Text<'a>, load: usize, decides: &Decides<'a>, walk: &Walk<'a, 'l>) -> Vec<Vain<'a, 'l>> {
+    let ways = [0, 1].into_iter().filter(|&result| decides.leaves(result)).filter_map(|result| {
         let (mut tried, mut looks) = (walk.clone(), Vec::new());
         text.walk_from(load, (decides.at, result), &mut tried, &mut looks)?;
-        (!looks.is_empty()).then_some((result, tried, looks))
+        (!looks.is_empty()).then_some(Vain { result, walk: tried, looks })
     });
-    let (always, sometimes): (Vec<_>, Vec<_>) =
-        ways.partition(|(_, tried, _)| tried.besides.len() == walk.besides.len());
-    let mut ways = if always.is_empty() { sometimes } else { always }.into_iter();
-    let (Some((result, tried, looks)), None) = (ways.next(), ways.next()) else { return None };
-    if !decides.leaves(result) {
-        return None;
-    }
-    *walk = tried;
-    todo.extend(looks);
-    Some(result)
+    let (always, sometimes): (Vec<_>, Vec<_>) = ways.partition(|vain| vain.walk.besides.len() == walk.besides.len());
+    always.into_iter().chain(sometimes).collect()
 }
 
 #[cfg(test)]

@@ -4,8 +4,10 @@
 //! which nothing else looks. Before it looks, the thread may look elsewhere, also again and again: what it sees there in vain, it need not see. Only what depends on a clock may lead elsewhere, as in loops that give up after some seconds: no time passes for
 //! who waits. And a loop that has gone round very often may fail.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
+use std::rc::Rc;
 
 use super::again::{Way, is_plain_load, is_strong_load};
 use super::text::{Known, Name, Text, target};
@@ -14,6 +16,9 @@ use crate::world::Until;
 
 /// More steps than this on the ways from a look in vain: it is no wait.
 pub(super) const MOST_STEPS: usize = 1_000;
+
+/// More than this with those on ways that were given up, for all looks of a loop.
+const MOST_TRIED: usize = 10 * MOST_STEPS;
 
 /// A time limit below this may be over before the first look, and so many looks may be too few.
 const SHORT: u64 = 1_000;
@@ -53,6 +58,8 @@ pub(super) struct Walk<'a, 'l> {
     counted: BTreeSet<Name<'a>>,
     /// Where it has been, with what was known there, since the last look; `true`: all ways from there lead to looks.
     seen: BTreeMap<(usize, Known<'a>), bool>,
+    /// The steps that it may still take, with all that are like it: a way that leads nowhere is found so only at its end.
+    left: Rc<Cell<usize>>,
 }
 
 impl<'a, 'l> Walk<'a, 'l> {
@@ -61,8 +68,8 @@ impl<'a, 'l> Walk<'a, 'l> {
         let [passed, votes] = [(); 2].map(|()| BTreeSet::new());
         let (at_votes, way) = (AtVotes::Fails, Way::default());
         let (besides, seen) = (BTreeMap::new(), BTreeMap::new());
-        let computing = RangeInclusive::new(1, 0);
-        Self { looks, compares, computing, at_votes, way, votes, passed, written, besides, timed, counted, seen }
+        let (computing, left) = (RangeInclusive::new(1, 0), Rc::new(Cell::new(MOST_TRIED)));
+        Self { looks, compares, computing, at_votes, way, votes, passed, written, besides, timed, counted, seen, left }
     }
 
     /// Whether it takes an instruction for a look.
@@ -124,7 +131,7 @@ impl<'a> Text<'a> {
                 Some(true) => break,
                 Some(false) => return None, // it goes round without a look
                 None if walk.seen.len() > MOST_STEPS => return None,
-                None => {}
+                None => walk.left.set(walk.left.get().checked_sub(1)?),
             }
             let &(scope, instruction) = self.body.get(at)?;
             if walk.computing.contains(&at) {
@@ -159,8 +166,10 @@ impl<'a> Text<'a> {
                         at = goes_on;
                         continue;
                     }
-                    if self.walk_besides(at, &known, walk, looks).is_some() {
-                        break;
+                    match self.walk_besides(at, &known, walk, looks) {
+                        Some(true) => break,
+                        Some(false) => return None,
+                        None => {}
                     }
                     self.walk(at + 1, known.clone(), walk, looks)?;
                 }
@@ -328,5 +337,34 @@ impl<'a> Text<'a> {
             at += 1;
         }
         None
+    }
+
+    /// A thread may look once more before it goes on, so that some looks that are not in vain lead to other looks. Where these lead to in the end.
+    pub(super) fn behind_looks_again(
+        &self,
+        leads: &BTreeMap<usize, (usize, Known<'a>)>,
+        walk: &mut Walk<'a, '_>,
+    ) -> Option<Vec<(usize, Known<'a>)>> {
+        let next = |(&look, &(end, _)): (&usize, &(usize, Known<'a>))| {
+            Some((look, self.next_look(end, |at| leads.contains_key(&at))?))
+        };
+        let again: BTreeMap<usize, usize> = leads.iter().filter_map(next).collect();
+        for (look, next) in &again {
+            let mut behind = std::iter::successors(Some(*next), |look| again.get(look).copied());
+            behind.nth(again.len()).is_none().then_some(())?; // it goes round where nothing is in vain
+            let (end, _) = leads[look];
+            (end..*next).for_each(|at| walk.written.extend(self.names_of(at)));
+        }
+        Some(leads.iter().filter(|(look, _)| !again.contains_key(look)).map(|(_, end)| end.clone()).collect())
+    }
+
+    /// The look that comes next, behind instructions that compute.
+    pub(super) fn next_look(&self, mut at: usize, is_look: impl Fn(usize) -> bool) -> Option<usize> {
+        while at < self.body.len() && !is_look(at) {
+            let (_, instruction) = self.body[at];
+            (instruction.guard.is_none() && self.computes(instruction)).then_some(())?;
+            at += 1;
+        }
+        (at < self.body.len()).then_some(at)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::elements::{Elements, Part};
+use super::simpler::{Part, Simpler};
 use super::unused::{self, Times};
 use crate::syntax::{Function, Instruction, Operand, Statement};
 use crate::types::Type;
@@ -46,7 +46,7 @@ pub(super) struct Text<'a> {
     pub(super) counters: BTreeSet<Name<'a>>,
     /// It is a kernel's.
     pub(super) is_entry: bool,
-    /// The instructions. A load of a vector is the loads of its elements.
+    /// The instructions, in a simpler form where they have one.
     pub(super) body: Vec<(Scope, &'a Instruction<'a>)>,
     /// Of each of them, which one of the function it is.
     pub(super) parts: Vec<Part>,
@@ -55,7 +55,7 @@ pub(super) struct Text<'a> {
 }
 
 impl<'a> Text<'a> {
-    pub(super) fn of(function: &'a Function<'a>, elements: &'a Elements<'a>) -> Self {
+    pub(super) fn of(function: &'a Function<'a>, simpler: &'a Simpler<'a>) -> Self {
         let mut number = 0;
         let mut text = Self { is_entry: function.is_entry, ..Self::default() };
         let mut open: Vec<usize> = Vec::new();
@@ -72,7 +72,7 @@ impl<'a> Text<'a> {
                 }
                 Statement::Label(name, _) => _ = text.labels.insert((scope, name), text.body.len()),
                 Statement::Instruction(instruction) => {
-                    let elements = elements.get(number).unwrap_or(std::slice::from_ref(instruction));
+                    let elements = simpler.get(number).unwrap_or(std::slice::from_ref(instruction));
                     text.body.extend(elements.iter().map(|element| (scope, element)));
                     text.parts.extend((0..elements.len()).map(|element| (number, element)));
                     number += 1;

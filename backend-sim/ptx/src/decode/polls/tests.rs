@@ -1,4 +1,4 @@
-use super::super::elements::Elements;
+use super::super::simpler::Simpler;
 use super::*;
 use crate::world::{Then, View};
 
@@ -21,8 +21,8 @@ fn polls(body: &str) -> Vec<String> {
         });
         [part_in_words(part), ": ".into(), until_in_words(&until)].into_iter().chain(besides).collect()
     };
-    let (function, elements) = (&text.functions[0], Elements::of(&text.functions[0]));
-    of(&Text::of(function, &elements)).into_iter().map(in_words).collect()
+    let (function, simpler) = (&text.functions[0], Simpler::of(&text.functions[0]));
+    of(&Text::of(function, &simpler)).into_iter().map(in_words).collect()
 }
 
 fn until_in_words(until: &Until<Operand<'_>>) -> String {
@@ -475,4 +475,82 @@ fn a_comparison_of_another_kind_is_none() {
     let scoped = |declares: &str| polls(&format!("{FLAG} {{ {declares} setp.ne.s32 %p1, %r1, 1; @%p1 bra L; }}"));
     assert_eq!(scoped(""), ["0: Eq S32 1"]);
     assert_eq!(scoped(".reg .b32 %r1;"), nothing, "of another register of that name");
+}
+
+#[test]
+fn a_copy_of_an_address_is_the_address() {
+    let first = "mov.u64 %rd3, %rd2; ld.acquire.sys.u32 %r1, [%rd3]; setp.eq.s32 %p2, %r1, 1; @%p2 bra D;";
+    let round = "mov.u64 %rd4, %rd2; ld.acquire.sys.u32 %r2, [%rd4]; setp.ne.s32 %p1, %r2, 1; @%p1 bra L;";
+    let both = polls(&format!("add.s64 %rd2, %rd1, 8; {first} L: {round} D:"));
+    assert_eq!(both, ["2: Eq S32 1", "6: Eq S32 1"], "a look before the loop is one of it");
+    let of_copy = "mov.u64 %rd3, %rd2; mov.u64 %rd4, %rd3; ld.acquire.sys.u32 %r2, [%rd4];";
+    let of_copy = format!("add.s64 %rd2, %rd1, 8; L: {of_copy} setp.ne.s32 %p1, %r2, 1; @%p1 bra L;");
+    assert_eq!(polls(&of_copy), ["3: Eq S32 1"]);
+    let nothing: [&str; 0] = [];
+    let moves_on = |before: &str, after: &str| {
+        polls(&format!(
+            "{before} L: {after} mov.u64 %rd4, %rd2; ld.acquire.sys.u32 %r2, [%rd4]; setp.ne.s32 %p1, %r2, 1; @%p1 bra L;"
+        ))
+    };
+    assert_eq!(moves_on("add.s64 %rd2, %rd1, 8;", "add.s64 %rd2, %rd2, 8;"), nothing, "it is written twice");
+    assert_eq!(moves_on("", "ld.relaxed.sys.u64 %rd2, [%rd1];"), nothing, "it is written in each round");
+}
+
+#[test]
+fn a_look_that_is_not_in_vain_may_lead_to_another_one() {
+    let again = |rest: &str| {
+        polls(&format!("{FLAG} setp.ne.s32 %p1, %r1, 1; @%p1 bra L; ld.acquire.sys.global.u32 %r2, [%rd1]; {rest}"))
+    };
+    assert_eq!(again("setp.ne.s32 %p2, %r2, 1; @%p2 bra L;"), ["0: Eq S32 1", "3: Eq S32 1"]);
+    assert_eq!(again("setp.eq.s32 %p2, %r2, 1; @!%p2 bra L; mov.u32 %r3, 1;"), ["0: Eq S32 1", "3: Eq S32 1"]);
+    let first = ["0: Eq S32 1"];
+    assert_eq!(
+        again("setp.ne.s32 %p2, %r2, 2; @%p2 bra L;"),
+        first,
+        "it looks for something else, which the loop before leads to"
+    );
+    assert_eq!(
+        again("setp.ne.s32 %p2, %r2, 1; @%p2 bra E; ret; E: st.u32 [%rd2], %r3; bra.uni L;"),
+        first,
+        "in vain, it stores"
+    );
+    assert_eq!(again("setp.ne.s32 %p2, %r2, 1; bra.uni L;"), first, "it looks again, whatever it finds");
+}
+
+#[test]
+fn a_number_that_is_greater_than_4_is_at_least_5() {
+    let both = |first: &str, round: &str| {
+        let first = format!("ld.acquire.sys.u32 %r1, [%rd1]; {first} @%p2 bra D;");
+        polls(&format!("{first} L: ld.acquire.sys.u32 %r2, [%rd1]; {round} @%p1 bra L; D:"))
+    };
+    let ends = ["0: Gt S32 4", "3: Ge S32 5"];
+    assert_eq!(both("setp.gt.s32 %p2, %r1, 4;", "setp.lt.s32 %p1, %r2, 5;"), ends);
+    let negative = ["0: Lt S32 0", "3: Le S32 18446744073709551615"];
+    assert_eq!(both("setp.lt.s32 %p2, %r1, 0;", "setp.gt.s32 %p1, %r2, -1;"), negative);
+    let only = ["3: Ge S32 4"];
+    assert_eq!(both("setp.gt.s32 %p2, %r1, 4;", "setp.lt.s32 %p1, %r2, 4;"), only, "the loop ends with 4");
+    assert_eq!(both("setp.gt.u32 %p2, %r1, 4294967295;", "setp.ne.s32 %p1, %r2, 0;"), ["3: Eq S32 0"], "there is none");
+}
+
+/// Each of these decides a branch, one way of which leads to a store, and so does the end. All ways would be more than four thousand millions.
+#[test]
+fn many_looks_besides_are_looked_through_once() {
+    let beside =
+        |number: usize| format!("ld.acquire.sys.u32 %r2, [%rd2+{}]; setp.eq.s32 %p2, %r2, 1; @%p2 bra D;", 4 * number);
+    let besides: String = (0..32).map(beside).collect();
+    let nothing: [&str; 0] = [];
+    let rounds = |end: &str| {
+        polls(&format!(
+            "{FLAG} setp.ne.s32 %p1, %r1, 1; @%p1 bra M; ret; M: {besides} {end} bra.uni L; D: st.u32 [%rd3], %r1; bra.uni L;"
+        ))
+    };
+    assert_eq!(rounds("st.u32 [%rd3], %r1;"), nothing);
+    assert_eq!(rounds("").len(), 33, "each of them may end the loop");
+    let clock = "mov.u64 %rd4, %clock64; setp.gt.s64 %p3, %rd4, %rd5; @%p3 bra D;".repeat(32);
+    assert_eq!(
+        polls(&format!(
+            "{FLAG} setp.ne.s32 %p1, %r1, 1; @%p1 bra M; ret; M: {clock} D: st.u32 [%rd3], %r1; bra.uni L;"
+        )),
+        nothing
+    );
 }
