@@ -516,6 +516,50 @@ fn what_is_not_needed_is_said_for_the_number_of_pes() {
     assert!(none.iter().all(|weaker| weaker.enough == onesided_sim::Enough::NotTried), "{none:?}");
 }
 
+/// All count in one word what they have sent. Who is a round ahead is counted for one who is late.
+fn rounds_by_one_counter(pe: &Pe<impl Backend>) -> Result<()> {
+    let (n, me) = (pe.n_pes(), pe.my_pe());
+    let (slots, count) = (pe.alloc_zeroed::<u64>(2 * n)?, pe.alloc_zeroed::<u64>(1)?);
+    let mine = pe.alloc_zeroed::<u64>(1)?;
+    for round in 0..2 {
+        for peer in 0..n {
+            pe.host().put_signal(slots.at(round * n + me), &mine, count.signal(0), 1, SignalOp::Add, peer)?; // counted
+        }
+        pe.host().signal_wait_until(count.signal(0), Cmp::Ge, ((round + 1) * n) as u64)?;
+        pe.read(slots.slice(round * n..(round + 1) * n))?;
+    }
+    pe.host().barrier_all()?;
+    pe.free(mine)?;
+    pe.free(count)?;
+    pe.free(slots)
+}
+
+/// A barrier behind what is sent repairs it, and so does a sync at the end of a round.
+#[test]
+fn a_barrier_is_not_the_weakest_if_a_sync_elsewhere_is_enough() {
+    let fix = fix(3, rounds_by_one_counter);
+    assert_eq!(edits(&fix), [("barrier_all", line("counted"), false)]);
+    assert!(is_proved(&fix) && !fix.is_weakest && !fix.sync_is_enough, "{fix}");
+}
+
+/// Who comes first makes calls that the other one does not.
+fn in_a_branch(pe: &Pe<impl Backend>) -> Result<()> {
+    let (data, turn) = (pe.alloc_zeroed::<u64>(1)?, pe.alloc_zeroed::<u64>(1)?);
+    if pe.host().atomic_fetch_inc(&turn, 0)? == 0 && pe.my_pe() == 1 {
+        pe.host().p(&data, 7, 0)?;
+        pe.host().quiet()?; // only if PE 1 comes first
+    }
+    pe.free(turn)?;
+    pe.free(data)
+}
+
+#[test]
+fn what_is_called_in_some_schedules_only_is_looked_at_too() {
+    let weaker = Simulation::new(Config::pes(2)).unwrap().weaken(Effort::LITTLE, in_a_branch).unwrap();
+    let lines: Vec<u32> = weaker.iter().map(|weaker| weaker.at.line()).collect();
+    assert_eq!(lines, [line("only if PE 1 comes first")], "{weaker:?}");
+}
+
 fn source_changed_in_time(pe: &Pe<impl Backend>) -> Result<()> {
     let (src, dst) = (pe.alloc_zeroed::<u32>(1)?, pe.alloc_zeroed::<u32>(1)?);
     if pe.my_pe() == 0 {

@@ -241,6 +241,32 @@ fn an_event_that_is_recorded_before_the_fence_is_named() {
     onesided_sim::prove(3, |pe: &Pe<Sim>| message_beside(pe, Beside::EventInTime));
 }
 
+/// The stream's quiet has taken the put away from the host's barrier, and waits for what comes behind that.
+#[test]
+fn a_barrier_that_another_quiet_has_taken_a_put_from_is_named() {
+    let found = ineffective(|pe| {
+        let (data, from) = (pe.alloc_zeroed::<u32>(1)?, pe.alloc_zeroed::<u32>(1)?);
+        let (flag, stream) = (pe.alloc_zeroed::<u64>(1)?, pe.stream()?);
+        if pe.my_pe() == 0 {
+            pe.on(&stream).signal_wait_until(flag.signal(0), Cmp::Eq, 9)?;
+            pe.host().put_nbi(&data, &from, 1)?;
+            pe.on(&stream).quiet()?;
+        }
+        pe.host().barrier_all()?; // taken from
+        if pe.my_pe() == 1 {
+            pe.read_one(&data)?;
+            pe.host().signal_op(flag.signal(0), 9, SignalOp::Set, 0)?;
+        }
+        pe.synchronize(&stream)?;
+        pe.free(flag)?;
+        pe.free(from)?;
+        pe.free(data)
+    });
+    let found = found.expect("the barrier");
+    let claimed = ("barrier", line("taken from"), IneffectiveReason::Claimed);
+    assert_eq!((found.call, found.at.line(), found.reason), claimed);
+}
+
 /// The only quiet of the PE has nothing taken away from it: it comes too late, or its stream has not come to it.
 #[test]
 fn a_quiet_that_nobody_came_before_has_nobody_to_blame() {

@@ -1,7 +1,7 @@
 //! What a race lacks, in the words of its report: each is the call that repairs the program, between the lines where it belongs.
 
 use onesided::{Backend, Cmp, Pe, ReduceOp, Result, SignalOp};
-use onesided_sim::{Config, Effort, MissingEdge, Sim, Simulation};
+use onesided_sim::{Config, Effort, MissingEdge, Sim, Simulation, refute};
 
 /// What the first race of the run in order lacks, with lines counted from that of `here`; and the proposal that was proved.
 fn lacks(here: u32, program: fn(&Pe<Sim>) -> Result<()>) -> (String, String) {
@@ -231,4 +231,63 @@ fn two_calls_of_one_line_need_not_be_of_a_loop() {
     let run = Simulation::new(Config::pes(3)).unwrap().run(program).unwrap();
     let said = run.verdict.races[0].missing.to_string();
     assert!(said.contains("between the call of one PE at") && said.contains("other memory"), "{said}");
+}
+
+/// A get of the same scope is ordered behind a put by a quiet only, also where a signal to that PE comes between.
+#[test]
+fn a_fence_does_not_order_what_its_own_pe_fetches() {
+    let found = lacks(line!(), |pe| {
+        let (x, flag) = (pe.alloc_zeroed::<u64>(1)?, pe.alloc_zeroed::<u64>(1)?);
+        if pe.my_pe() == 0 {
+            pe.host().p(&x, 5, 1)?; // + 3
+            pe.host().signal_op(flag.signal(0), 1, SignalOp::Set, 1)?;
+            pe.host().g(&x, 1)?; // + 5
+        }
+        pe.free(flag)?;
+        pe.free(x)
+    });
+    assert_eq!(found, text("a quiet between +3 and +5", "insert `quiet` after +3"));
+}
+
+/// PE 0 counts where the data go, and tells another PE: who counts there tells that one nothing.
+#[test]
+fn the_signal_that_the_reader_waits_for_is_what_tells_it() {
+    let run = refute(3, |pe: &Pe<Sim>| {
+        let (x, count) = (pe.alloc_zeroed::<u64>(1)?, pe.alloc_zeroed::<u64>(1)?);
+        let flag = pe.alloc_zeroed::<u64>(1)?;
+        if pe.my_pe() == 0 {
+            pe.host().p(&x, 5, 2)?;
+            pe.host().atomic_inc(&count, 2)?;
+            pe.host().signal_op(flag.signal(0), 1, SignalOp::Set, 1)?; // tells
+        } else if pe.my_pe() == 1 {
+            pe.host().signal_wait_until(flag.signal(0), Cmp::Eq, 1)?;
+            pe.host().g(&x, 2)?;
+        }
+        pe.free(flag)?;
+        pe.free(count)?;
+        pe.free(x)
+    });
+    let tells =
+        include_str!("missing.rs").lines().position(|line| line.ends_with("// tells")).expect("a mark") as u32 + 1;
+    let MissingEdge::Quiet { before, .. } = run.verdict.races[0].missing else { panic!("{}", run.verdict) };
+    assert_eq!(before.line(), tells, "{}", run.verdict);
+}
+
+/// Two calls in one line are told apart.
+#[test]
+#[rustfmt::skip]
+fn calls_in_one_line_have_columns() {
+    let run = refute(2, |pe: &Pe<Sim>| {
+        let (x, flag) = (pe.alloc_zeroed::<u64>(1)?, pe.alloc_zeroed::<u64>(1)?);
+        if pe.my_pe() == 0 {
+            pe.host().p(&x, 5, 1)?; pe.host().signal_op(flag.signal(0), 1, SignalOp::Set, 1)?;
+        } else {
+            pe.host().signal_wait_until(flag.signal(0), Cmp::Eq, 1)?;
+            pe.read_one(&x)?;
+        }
+        pe.free(flag)?;
+        pe.free(x)
+    });
+    let missing = run.verdict.races[0].missing.to_string();
+    assert!(missing.contains(" (columns 23 and 47)"), "{missing}");
 }

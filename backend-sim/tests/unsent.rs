@@ -40,9 +40,17 @@ fn a_word_that_nothing_was_sent_to_is_named_with_what_went_elsewhere() {
     assert_eq!(nobody, "found 0 (u64); nothing was sent to it");
     let here = "at backend-sim/tests/unsent.rs:_ went to";
     let other_pe = ring(|pe| [Some(3), Some(2), None, Some(0)][pe], 0);
-    assert_eq!(other_pe, format!("found 0 (u64); nothing was sent to it, but signal_op of PE 0 {here} PE 3's copy"));
+    assert_eq!(
+        other_pe,
+        format!(
+            "found 0 (u64); nothing was sent to it, but signal_op of PE 0 {here} PE 3's copy, where nobody has looked"
+        )
+    );
     let other_slot = ring(|pe| [Some(1), Some(2), None, Some(0)][pe], 1);
-    assert_eq!(other_slot, format!("found 0 (u64); nothing was sent to it, but signal_op of PE 0 {here} buf0+8"));
+    assert_eq!(
+        other_slot,
+        format!("found 0 (u64); nothing was sent to it, but signal_op of PE 0 {here} buf0+8, where nobody has looked")
+    );
 
     // what was sent something is not said to be forgotten; and where a put wrote it plainly, a put may go astray
     let put = |value: u64, to: usize, clears: bool| {
@@ -61,7 +69,8 @@ fn a_word_that_nothing_was_sent_to_is_named_with_what_went_elsewhere() {
         })
     };
     assert_eq!(put(6, 1, false), "found 6 (u64)");
-    let astray = format!("found 0 (u64); nothing was sent to it, but p of PE 0 {here} PE 2's copy");
+    let astray =
+        format!("found 0 (u64); nothing was sent to it, but p of PE 0 {here} PE 2's copy, where nobody has looked");
     assert_eq!([put(7, 2, false), put(7, 2, true)], [astray.clone(), astray]);
 }
 
@@ -112,8 +121,11 @@ ret;
 
 #[test]
 fn a_word_that_kernels_wait_for_is_named_with_what_went_elsewhere() {
-    let astray =
-        |place: &str| format!("found 0 (u64); nothing was sent to it, but signal_op of PE 0 at _ went to {place}");
+    let astray = |place: &str| {
+        format!(
+            "found 0 (u64); nothing was sent to it, but signal_op of PE 0 at _ went to {place}, where nobody has looked"
+        )
+    };
     assert_eq!(kernel_in_vain(0, 0, ""), astray("PE 0's copy"));
     assert_eq!(kernel_in_vain(1, 1, ""), astray("buf0+8"));
     // who has stored there by a pointer may have meant that

@@ -11,7 +11,7 @@ use super::trial::{Effort, Job, Trial, Trials, Triers};
 use crate::crew::Crew;
 use crate::explore::Random;
 use crate::pe::Sim;
-use crate::race::{MissingEdge, Race};
+use crate::race::{MissingEdge, Race, in_one_line};
 use crate::schedule::Choices;
 use crate::search::UNLESS_POLLS_ARE_COUNTED;
 use crate::simulation::{Run, Simulation, launched, with_pe};
@@ -327,7 +327,12 @@ impl Search<'_, '_> {
         let before = edits.iter().map(|edit| self.next_of(edit)).collect();
         let sync = self.with_syncs(&edits)?;
         let sync_is_enough = matches!(sync, Some(Trial::Proved { .. }));
-        let is_weakest = self.is_weakest && matches!(sync, None | Some(Trial::Fails(_)));
+        let is_weakest = self.is_weakest
+            && match sync {
+                None => true,
+                Some(Trial::Fails(_)) => self.needs_more_than_syncs(&edits)?,
+                Some(_) => false,
+            };
         let fix = Fix { edits, before, shown, is_weakest, sync_is_enough };
         if matches!(shown, Shown::Proved { .. }) || self.lacks.is_none_or(|lacks| kind >= Kind::Inserts(lacks)) {
             return Ok(Some(fix));
@@ -346,6 +351,18 @@ impl Search<'_, '_> {
             }
         }
         (weaker != edits).then(|| self.trials.of(&weaker)).transpose()
+    }
+
+    /// Whether no sync is enough, elsewhere than the barrier that is: the order of other calls may be what is missing.
+    fn needs_more_than_syncs(&mut self, edits: &[Edit]) -> Result<bool> {
+        let [_] = edits else { return Ok(false) }; // not tried
+        let syncs = self.edits(Kind::Inserts(Ordering::Sync));
+        for sync in syncs.iter().take(PLACES) {
+            if !matches!(self.trials.of(&[*sync])?, Trial::Fails(_)) {
+                return Ok(false);
+            }
+        }
+        Ok(syncs.len() <= PLACES)
     }
 
     /// Whether a race of the finding is not among those that are left.
@@ -412,7 +429,9 @@ pub(super) fn proved(polls: bool) -> String {
 impl fmt::Display for Fix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (number, edit) in self.edits.iter().enumerate() {
-            write!(f, "{}{edit}", if number == 0 { "" } else { ", and " })?;
+            let columns = self.before.get(number).copied().flatten().map(|before| in_one_line(place(edit), before));
+            let and = if number == 0 { "" } else { ", and " };
+            write!(f, "{and}{edit}{}", columns.unwrap_or_default())?;
         }
         match self.shown {
             Shown::Proved { polls, .. } => write!(f, ": {}", proved(polls))?,

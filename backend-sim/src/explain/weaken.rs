@@ -1,6 +1,7 @@
 //! [`Weaker`]: calls that order others, and whether a program needs them.
 
 use std::fmt;
+use std::ops::ControlFlow;
 
 use onesided::{At, Pe, Result};
 
@@ -10,7 +11,11 @@ use super::lines::Calls;
 use super::trial::{Effort, Job, Trial, Trials, Triers};
 use crate::crew::Crew;
 use crate::pe::Sim;
-use crate::simulation::Simulation;
+use crate::search::Explore;
+use crate::simulation::{Run, Simulation};
+
+/// The most classes of schedules from which a program's calls are learned.
+const CLASSES: u64 = 64;
 
 /// A call that orders others or completes them, and whether something weaker is enough.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,9 +90,7 @@ impl Simulation {
     ) -> Result<Vec<Weaker>> {
         let mut simulation = Simulation::new(self.config().clone())?;
         let run = simulation.run(program)?;
-        let recorded = simulation.reproduce(&run, program)?;
-        let mut calls = Calls::default();
-        calls.add(recorded.trace.as_deref().unwrap_or_default());
+        let calls = self.calls_of_classes(&run, effort, program)?;
         let mut lines: Vec<(Ordering, At)> =
             calls.all.iter().filter_map(|((at, _), line)| Some((line.orders?, *at))).collect();
         lines.sort_by_key(|(_, at)| *at);
@@ -130,6 +133,36 @@ impl Simulation {
             }
         }
         Ok(found)
+    }
+}
+
+impl Simulation {
+    /// The calls of a program, as the first classes of its schedules make them: which one is made may depend on who comes first.
+    fn calls_of_classes<T>(
+        &self,
+        in_order: &Run<T>,
+        effort: Effort,
+        program: &dyn Fn(&Pe<Sim>) -> Result<T>,
+    ) -> Result<Calls> {
+        let mut simulation = Simulation::new(self.config().clone())?;
+        let mut calls = Calls::default();
+        let recorded = simulation.reproduce(in_order, program)?;
+        calls.add(recorded.trace.as_deref().unwrap_or_default());
+        let limit = CLASSES.min(effort.steps / 4 / in_order.steps.max(1));
+        if limit < 2 {
+            return Ok(calls);
+        }
+        let (mut others, mut failed) = (Simulation::new(self.config().clone())?, None);
+        others.stop.clone_from(&self.stop);
+        others.set_budget(self.budget);
+        others.explore(Explore::All { limit }, program, |run: &Run<T>| {
+            match simulation.reproduce(run, program) {
+                Ok(recorded) => calls.add(recorded.trace.as_deref().unwrap_or_default()),
+                Err(why) => failed = Some(why),
+            }
+            if failed.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })?;
+        failed.map_or(Ok(calls), Err)
     }
 }
 

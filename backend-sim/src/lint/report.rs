@@ -63,7 +63,7 @@ impl LintKind {
         match self {
             LintKind::CounterOvertaken => (
                 "nothing orders the transfers that add to the counter, so a later one can end the wait for an earlier one",
-                "a fence between the transfers, or a word for each",
+                "a word for each transfer; if one PE sends them, a fence between them",
             ),
             LintKind::EqualityPassed => (
                 "the word can pass the one value that the wait accepts, before the wait looks",

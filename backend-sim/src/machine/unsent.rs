@@ -8,7 +8,7 @@ use super::ids::PeId;
 use crate::trace::{Event, EventKind};
 
 impl Machine {
-    /// For a word of a PE: `; nothing was sent to it, but signal_op of PE 2 at ring.rs:7 went to PE 3's copy`. Empty if
+    /// For a word of a PE: `; nothing was sent to it, but signal_op of PE 2 at ring.rs:7 went to PE 3's copy, where nobody has looked`. Empty if
     /// something was sent to the word, if a step is still possible, or if the run is not recorded; also if a kernel has written to that memory by a
     /// pointer, because not all such stores are recorded.
     pub(super) fn unsent_report(&self, pe: PeId, word: Span, is_signal: bool) -> String {
@@ -31,7 +31,7 @@ impl Machine {
                 return None;
             }
             let place = if other_copy { format!("PE {to}'s copy") } else { format!("{}+{}", span.alloc, span.start) };
-            Some(format!(", but {call} of PE {} at {at} went to {place}", event.pe))
+            Some(format!(", but {call} of PE {} at {at} went to {place}, where nobody has looked", event.pe))
         });
         format!("; nothing was sent to it{}", astray.unwrap_or_default())
     }

@@ -246,7 +246,8 @@ impl Pair {
         match (beside, next) {
             ((true, false), _) if a.stream().is_some() => MissingEdge::synchronize(after, before, true),
             ((true, _), _) => MissingEdge::Quiet { after, before },
-            ((false, _), Some((site, Some(to)))) if to == pe => {
+            // a fence does not order what the same scope fetches
+            ((false, _), Some((site, Some(to)))) if to == pe && a.scope() != b.scope() => {
                 let put = first.how() == How::Deliver && context.call(first).starts_with("put");
                 fence(context.at_site(site), put && context.sites.all[site as usize].call.starts_with("signal"))
             }

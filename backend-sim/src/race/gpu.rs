@@ -152,7 +152,7 @@ impl Gpus {
                 false if of_one_block => return None,
                 false => {
                     let (clock, pe) = knows.filter(|(clock, _)| steps_of(clock, agents, by) > when)?;
-                    Some(agents[by].tells(when, steps_of(clock, agents, by), pe)?.0)
+                    Some(agents[by].tells(when, steps_of(clock, agents, by), [pe; 2])?.0)
                 }
             };
             let withholds =

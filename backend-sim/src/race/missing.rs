@@ -243,6 +243,15 @@ impl MissingEdge {
     }
 }
 
+/// Where two calls are that stand in one line: ` (columns 9 and 33)`.
+pub(crate) fn in_one_line(one: At, other: At) -> String {
+    let is_one = (one.file(), one.line()) == (other.file(), other.line());
+    match [one.column(), other.column()] {
+        [first, second] if is_one && first != second => format!(" (columns {first} and {second})"),
+        _ => String::new(),
+    }
+}
+
 /// The fence that orders threads of one PE, or of two.
 fn fence_of(near: bool) -> &'static str {
     if near { "__threadfence" } else { "__threadfence_system" }
@@ -253,7 +262,7 @@ impl fmt::Display for MissingEdge {
         let between = |f: &mut fmt::Formatter<'_>, what: &str, after: &At, before: &At| {
             match after == before {
                 true => write!(f, "{what} between one call at {after:#} and the next"), // in a loop
-                false => write!(f, "{what} between {after:#} and {before:#}"),
+                false => write!(f, "{what} between {after:#} and {before:#}{}", in_one_line(*after, *before)),
             }
         };
         match self {

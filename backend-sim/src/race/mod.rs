@@ -48,6 +48,7 @@ pub(crate) use how::How;
 pub use ineffective::{IneffectiveOrder, IneffectiveReason};
 use intended::Marks;
 pub use intended::{IntendedRace, IntendedRaces};
+pub(crate) use missing::in_one_line;
 pub use missing::{MissingEdge, Side};
 use read_only::Began;
 use report::Found;

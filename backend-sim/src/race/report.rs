@@ -266,7 +266,10 @@ impl Found {
                 false => [(first, of_later), (second, of_earlier)],
             };
             let path = match path {
-                Path::Issued(_) => Path::Issued(agents[first.agent()].tells(first.time, known[0].1, who.pe)),
+                Path::Issued(_) => {
+                    let pes = [who.pe, agents[second.agent()].pe];
+                    Path::Issued(agents[first.agent()].tells(first.time, known[0].1, pes))
+                }
                 path => path,
             };
             let known = known.map(|(mark, upto)| agents[mark.agent()].last_synchronization(upto));

@@ -70,7 +70,8 @@ impl<'a> Calls<'a> {
     fn order(self) -> Option<IneffectiveOrder> {
         let first = &self.race.first;
         let mut claimed = None; // since when, by others of the PE
-        let orders = self.behind(self.issue_of(first)?).filter_map(|(number, event)| {
+        let issue = self.issue_of(first)?;
+        let orders = self.behind(issue).chain(self.barrier_behind(issue)).filter_map(|(number, event)| {
             let (op, stream) = operation(event)?;
             let order = order_of(op.effect())?;
             if stream != first.stream && order != Order::Flush {
@@ -196,6 +197,17 @@ impl<'a> Calls<'a> {
         of_the_pe.take_while(move |(_, event)| event.step <= second.step && (event.at != before || event.of.is_some()))
     }
 
+    /// The call before which something is missing, if it is a barrier of the first access's PE: a claimed operation goes on behind it.
+    fn barrier_behind(self, number: usize) -> Option<(usize, &'a Event)> {
+        let (_, _, before) = self.race.missing.call();
+        let events = self.trace.iter().enumerate().skip(number + 1);
+        let mut calls = events.filter(|(_, event)| {
+            let is_barrier = || operation(event).is_some_and(|(op, _)| is_barrier(op.effect()));
+            event.pe as usize == self.race.first.pe && event.at == before && is_barrier()
+        });
+        calls.find(|(_, event)| matches!(event.kind, EventKind::Op { .. }))
+    }
+
     /// The waits for events of a host or stream before an access of it.
     fn waits_of(self, access: &Access) -> impl Iterator<Item = Wait> {
         let (by, step) = ((access.pe, access.stream), access.step);
@@ -234,7 +246,11 @@ fn operation(event: &Event) -> Option<(&Op, Option<usize>)> {
 fn order_of(effect: Effect) -> Option<Order> {
     match effect {
         Effect::Order(order) => Some(order),
-        Effect::Collective(Collective { kind: CollectiveKind::Barrier, .. }) => Some(Order::Quiet),
+        _ if is_barrier(effect) => Some(Order::Quiet),
         _ => None,
     }
+}
+
+fn is_barrier(effect: Effect) -> bool {
+    matches!(effect, Effect::Collective(Collective { kind: CollectiveKind::Barrier, .. }))
 }

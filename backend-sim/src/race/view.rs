@@ -146,12 +146,13 @@ impl View {
         self.log.iter().rev().find(|(time, ..)| *time <= upto).map(|(_, site, _)| *site)
     }
 
-    /// The call behind a moment by which somebody may know of it at a PE, and the PE that this signals. `upto`: what is known there. The first that
-    /// signals the PE, if the last that is known does; else the first.
-    pub(super) fn tells(&self, behind: u64, upto: u64, pe: PeId) -> Option<(u32, Option<PeId>)> {
+    /// The call behind a moment by which somebody of the PE `reader` may know of it, and the PE that this signals. `upto`: what is known there. The first that
+    /// signals the PE, or the reader, if the last that is known does; else the first.
+    pub(super) fn tells(&self, behind: u64, upto: u64, [pe, reader]: [PeId; 2]) -> Option<(u32, Option<PeId>)> {
         let mut later = self.log.iter().filter(|(time, ..)| *time > behind).map(|&(time, site, to)| (time, (site, to)));
-        let signals = later.clone().rfind(|(time, _)| *time <= upto).is_some_and(|(_, (_, to))| to == Some(pe));
-        later.find(|(_, (_, to))| !signals || *to == Some(pe)).map(|(_, call)| call)
+        let last = later.clone().rfind(|(time, _)| *time <= upto).and_then(|(_, (_, to))| to);
+        let signalled = last.filter(|to| *to == pe || *to == reader);
+        later.find(|(_, (_, to))| signalled.is_none() || *to == signalled).map(|(_, call)| call)
     }
 
     /// Somebody waits for a put of it, which is a call that others synchronize with only then.

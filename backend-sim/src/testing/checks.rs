@@ -8,7 +8,7 @@ use onesided::{Error, Pe, Result};
 use super::settings::Settings;
 use crate::config::Config;
 use crate::explain::{Effort, Minimized};
-use crate::limits::Budget;
+use crate::limits::{Bound, Budget};
 use crate::pe::Sim;
 use crate::race::IntendedRaces;
 use crate::schedule::Schedule;
@@ -42,11 +42,14 @@ impl Settings {
         if explored.complete {
             return Ok(explored);
         }
+        let higher = match explored.bound {
+            Some(Bound::Time(time)) => format!("ONESIDED_TIME={}", 10 * time.as_secs().max(1)),
+            _ => format!("ONESIDED_SCHEDULES={} or ONESIDED_TIME=SECONDS", limit.saturating_mul(10)),
+        };
         Err(format!(
             "{proof}\n\nNothing wrong was found, and not everything was seen. To let the search go on, set a higher limit: \
-             ONESIDED_SCHEDULES={} or ONESIDED_TIME=SECONDS. To make it smaller, use fewer PEs, smaller data, or \
-             Config {{ pieces: 1, .. }}. For random schedules in place of a proof, call check_random.",
-            limit.saturating_mul(10)
+             {higher}. To make it smaller, use fewer PEs, smaller data, or Config {{ pieces: 1, .. }}. For random schedules in place of a \
+             proof, call check_random."
         ))
     }
 

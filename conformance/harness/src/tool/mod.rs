@@ -12,8 +12,9 @@ pub mod say;
 pub mod stall;
 pub mod terminal;
 
-use std::fs;
+use std::io::Read as _;
 use std::time::Duration;
+use std::{fs, io};
 
 use onesided_sim::Schedule;
 use serde_json::Value;
@@ -27,7 +28,7 @@ pub fn schedule(text: &str) -> Result<Schedule, String> {
         text.parse().map_err(why)
     };
     let Some(file) = text.strip_prefix('@') else { return parse(text) };
-    let said = fs::read_to_string(file).map_err(|why| format!("cannot read {file}: {why}"))?;
+    let said = read(file).map_err(|why| format!("cannot read {file}: {why}"))?;
     if !said.trim_start().starts_with('{') {
         return parse(said.trim()).map_err(|why| format!("{file}: {why}"));
     }
@@ -36,6 +37,16 @@ pub fn schedule(text: &str) -> Result<Schedule, String> {
     match places.into_iter().find_map(|place| json.pointer(place)?.as_str()) {
         Some(schedule) => parse(schedule).map_err(|why| format!("{file}: {why}")),
         None => Err(format!("{file} has no schedule: --finding FILE of a program writes a file that has one")),
+    }
+}
+
+/// The text of a file, up to a size that no schedule has: there are files without an end.
+fn read(file: &str) -> io::Result<String> {
+    const MOST: u64 = 1 << 28;
+    let mut text = String::new();
+    match fs::File::open(file)?.take(MOST).read_to_string(&mut text)? as u64 {
+        MOST => Err(io::Error::other("it has 256 MiB or more")),
+        _ => Ok(text),
     }
 }
 

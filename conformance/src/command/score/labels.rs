@@ -1,10 +1,12 @@
 //! What a tool should find in each program: the labels of the corpus, or of a file.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
 use onesided_bugs::{Class, Edit, Lines, PROFILES, simulated};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 /// The schema of a file of labels. The README of `onesided-bugs` describes it.
 const SCHEMA: &str = "onesided-labels/1";
@@ -62,8 +64,11 @@ struct File {
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Program {
     name: String,
+    /// It must be there: a program without a class is a right one.
+    #[serde(deserialize_with = "Option::deserialize")]
     class: Option<String>,
     pes: usize,
     profiles: Vec<String>,
@@ -72,6 +77,9 @@ struct Program {
     second: Option<u32>,
     fix: Option<String>,
     fix_at: Option<u32>,
+    /// Where it was seen, for readers.
+    #[serde(rename = "seen", default)]
+    _seen: Option<IgnoredAny>,
 }
 
 /// Reads a file of labels, and the marks in the sources that it names.
@@ -95,26 +103,43 @@ pub(super) fn read(file: &Path) -> Result<Vec<Label>, String> {
         let name = program.name.clone();
         program.label(folder).map_err(|why| format!("{shown}, program {name:?}: {why}"))
     };
-    programs.into_iter().map(label).collect()
+    let labels = programs.into_iter().map(label).collect::<Result<Vec<Label>, String>>()?;
+    let mut names = BTreeSet::new();
+    match labels.iter().find(|label| !names.insert(label.name.as_str())) {
+        Some(label) => Err(format!("{shown} has two programs {:?}", label.name)),
+        None => Ok(labels),
+    }
 }
 
 impl Program {
     fn label(self, folder: &Path) -> Result<Label, String> {
-        let Program { name, class, pes, profiles, source, first, second, fix, fix_at } = self;
+        let Program { name, class, pes, profiles, source, first, second, fix, fix_at, _seen: _ } = self;
         if name.is_empty() || name.contains(char::is_whitespace) {
             return Err("a name is one word".to_string());
         }
         if pes == 0 || profiles.is_empty() {
             return Err("it has no PEs, or no profiles; it is run with so many PEs under each profile".to_string());
         }
+        if let Some(twice) = profiles.iter().enumerate().find(|(at, profile)| profiles[..*at].contains(profile)) {
+            return Err(format!("it has the profile {:?} twice", twice.1));
+        }
+        if [first, second, fix_at].contains(&Some(0)) {
+            return Err("it has a line 0; the first one is 1".to_string());
+        }
         let class = class.as_deref().map(|name| named(name, "class", &Class::ALL, Class::name)).transpose()?;
         let fix = fix.as_deref().map(|name| named(name, "fix", &Edit::ALL, Edit::name)).transpose()?;
         let mut lines = Lines { first, second, fix: fix_at };
         if let Some(source) = source.as_deref().filter(|_| class.is_some()) {
             let path = folder.join(source);
-            let marks = fs::read_to_string(&path).map(|text| Lines::in_text(&text));
-            match marks {
-                Ok(marks) => lines = lines.or(marks),
+            match fs::read_to_string(&path) {
+                Ok(text) => {
+                    let count = text.lines().count();
+                    let given = [first, second, fix_at].into_iter().flatten();
+                    if let Some(line) = given.max().filter(|line| *line as usize > count) {
+                        return Err(format!("it has a line {line}, and {} has {count}", path.display()));
+                    }
+                    lines = lines.or(Lines::in_text(&text));
+                }
                 Err(_) if first.is_some() => {} // the lines are known, and the file need not be here
                 Err(why) => return Err(format!("cannot read its source {}: {why}", path.display())),
             }
@@ -165,6 +190,7 @@ mod tests {
     #[test]
     fn what_is_wrong_with_a_file_is_said() {
         let with = |fields: &str| format!(r#"{{ "name": "mp", "pes": 2, "profiles": ["spec"], {fields} }}"#);
+        let right = with(r#""class": null"#);
         for (programs, why) in [
             (String::new(), "labels.json has no programs; expected onesided-labels/1"),
             ("7".into(), "labels.json is no file of labels: "),
@@ -172,8 +198,17 @@ mod tests {
             (with(r#""class": "race", "first": 1, "fix": "pray""#), "\"pray\" is no fix; there are fence, put_signal"),
             (with(r#""class": "race""#), "it has no lines: give \"first\", or mark"),
             (with(r#""class": "race", "source": "absent.c""#), "cannot read its source absent.c: "),
-            (r#"{ "name": "m p", "pes": 2, "profiles": ["spec"] }"#.into(), "a name is one word"),
-            (r#"{ "name": "mp", "pes": 2, "profiles": [] }"#.into(), "it has no PEs, or no profiles"),
+            (r#"{ "name": "m p", "class": null, "pes": 2, "profiles": ["spec"] }"#.into(), "a name is one word"),
+            (r#"{ "name": "mp", "class": null, "pes": 2, "profiles": [] }"#.into(), "it has no PEs, or no profiles"),
+            (r#"{ "name": "mp", "pes": 2, "profiles": ["spec"] }"#.into(), "missing field `class`"),
+            (with(r#""klass": "race", "class": null"#), "unknown field `klass`"),
+            (
+                r#"{ "name": "mp", "class": null, "pes": 2, "profiles": ["spec", "spec"] }"#.into(),
+                "it has the profile \"spec\" twice",
+            ),
+            (format!("{right}, {right}"), "labels.json has two programs \"mp\""),
+            (with(r#""class": "race", "first": 0"#), "it has a line 0"),
+            (with(r#""class": "race", "source": "mp.c", "second": 4"#), "it has a line 4, and mp.c has 3"),
         ] {
             let error = labels(&programs).unwrap_err();
             assert!(error.contains(why), "{error}");

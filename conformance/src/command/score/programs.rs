@@ -100,8 +100,7 @@ fn call(words: &[OsString], label: &Label, profile: &str, limit: Duration) -> Re
         command.arg("--strict"); // only then a lint is a finding
     }
     let ended = processes::run([command], limit)?;
-    let said =
-        || ended.printed.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it printed nothing").to_string();
+    let said = || reason(&ended.printed).unwrap_or("it printed nothing").to_string();
     match ended.status {
         Some(0 | 1 | 3) => {}
         Some(status) => return Err(format!("status {status}: {}", said())),
@@ -124,9 +123,23 @@ fn with_name(words: &[OsString], name: &str) -> Vec<OsString> {
     named
 }
 
+/// The line by which a program says why it has ended: an error, or the last one.
+fn reason(printed: &str) -> Option<&str> {
+    let lines = || printed.lines().filter(|line| !line.trim().is_empty());
+    lines().find(|line| line.starts_with("error")).or_else(|| lines().next_back())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn why_a_program_ended_is_its_error_or_its_last_line() {
+        let usage = "error: invalid value 'x'\n\nFor more information, try '--help'.\n";
+        assert_eq!(reason(usage), Some("error: invalid value 'x'"));
+        assert_eq!(reason("one\ntwo\n\n"), Some("two"));
+        assert_eq!(reason("\n"), None);
+    }
 
     #[test]
     fn a_name_stands_where_the_command_says() {
