@@ -137,8 +137,7 @@ impl Engine {
         if let Some(trace) = &trace {
             verdict.races.iter_mut().for_each(|race| race.find_ineffective_order(trace));
         }
-        let steps = machine.steps.min(max_steps); // it may have gone on behind the limit, to see where it goes round
-        Ok(Executed { verdict, results, steps, picked: machine.picked(), class: None, trace, unseen })
+        Ok(Executed { verdict, results, steps: machine.steps, picked: machine.picked(), class: None, trace, unseen })
     }
 }
 
