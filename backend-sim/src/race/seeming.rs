@@ -148,11 +148,11 @@ impl<'a> Calls<'a> {
     fn signal_beside(self, sent: &Access, waits: &Access) -> Option<IneffectiveOrder> {
         let access = self.call_of(self.issue_of(sent)?);
         let is_end = |event: &&Event| who(event) == (waits.pe, waits.stream) && event.step <= waits.step;
-        let ends = self.trace.iter().filter(is_end).filter_map(|event| match event.kind {
+        let mut ends = self.trace.iter().filter(is_end).filter_map(|event| match event.kind {
             EventKind::Returned { variable: Some(_), by: Some(by), .. } => Some(self.call_by(by)),
             _ => None,
         });
-        let signal = ends.last()?;
+        let signal = ends.next_back()?;
         let event = &self.trace[signal];
         let EventKind::Op { op, .. } = &event.kind else { return None };
         let (pe, stream) = who(event);

@@ -37,7 +37,7 @@ fn waits(text: &Text<'_>, at: usize) -> Option<usize> {
     let ends = tests.iter().map(|&test| text.leads_to(test + 1, known_behind(text, test, 1), &walk));
     let (end, known) = lead_to_one(ends)?;
     let changes = |name| phase.contains(name) || text.is_read_beyond(name, &walk.passed) && !known.contains_key(name);
-    (!tests.contains(&end) && !walk.written.iter().any(changes)).then_some(end)
+    (!walk.is_given_up() && !tests.contains(&end) && !walk.written.iter().any(changes)).then_some(end)
 }
 
 /// The registers that say which phase of which mbarrier a test is about, in their order; `None` if it is something else than a test, or one that may

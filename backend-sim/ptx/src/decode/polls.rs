@@ -173,11 +173,12 @@ fn ends_when<'a>(
         return None;
     }
     let votes = walk.votes.clone();
-    (asks_one && ways_are_alike && !looks.contains_key(&end) && !written.any(|name| changes(&name))).then_some(Poll {
-        until,
-        besides,
-        votes,
-    })
+    (!walk.is_given_up()
+        && asks_one
+        && ways_are_alike
+        && !looks.contains_key(&end)
+        && !written.any(|name| changes(&name)))
+    .then_some(Poll { until, besides, votes })
 }
 
 /// Whether a comparison behind a look may end a loop like this.

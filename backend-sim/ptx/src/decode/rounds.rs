@@ -82,6 +82,11 @@ impl<'a, 'l> Walk<'a, 'l> {
         self.timed.contains(name)
     }
 
+    /// Whether it, or one like it, was too long. Then nobody knows where a way leads that it has not come to the end of.
+    pub(super) fn is_given_up(&self) -> bool {
+        self.left.get() == 0
+    }
+
     /// Another walk begins, from another look.
     pub(super) fn again(&mut self, compares: Option<(usize, u64)>) {
         self.compares = compares;
@@ -130,9 +135,10 @@ impl<'a> Text<'a> {
             match walk.seen.get(&here) {
                 Some(true) => break,
                 Some(false) => return None, // it goes round without a look
-                None if walk.seen.len() > MOST_STEPS => return None,
-                None => walk.left.set(walk.left.get().checked_sub(1)?),
+                None if walk.seen.len() > MOST_STEPS => walk.left.set(0),
+                None => {}
             }
+            walk.left.set(walk.left.get().checked_sub(1)?);
             let &(scope, instruction) = self.body.get(at)?;
             if walk.computing.contains(&at) {
                 return None;

@@ -553,4 +553,10 @@ fn many_looks_besides_are_looked_through_once() {
         )),
         nothing
     );
+    let long = |times: usize| {
+        let checks = "mov.u64 %rd4, %clock64; setp.gt.s64 %p3, %rd4, %rd5; @%p3 bra L;".repeat(times);
+        polls(&format!("{FLAG} setp.ne.s32 %p1, %r1, 1; @%p1 bra M; ret; M: {checks} bra.uni L;"))
+    };
+    assert_eq!(long(100), ["0: Eq S32 1"]);
+    assert_eq!(long(400), nothing, "nobody has come to its end");
 }
