@@ -155,7 +155,7 @@ pub fn refute<T>(cluster: impl Into<Config>, program: impl Fn(&Pe<Sim>) -> Resul
 /// When the schedule fails, or is not one of this program.
 #[track_caller]
 pub fn check_schedule<T>(schedule: &str, program: impl Fn(&Pe<Sim>) -> Result<T>) {
-    settle(schedule.parse().map_err(|error: Error| error.to_string()).and_then(|schedule: Schedule| {
+    settle(schedule.parse().map_err(|error: Error| error.message().to_string()).and_then(|schedule: Schedule| {
         let config = Config { arguments: schedule.arguments, ..schedule.configure(&Config::default()) };
         let run = replay(&schedule, &config, &program)?;
         if run.is_ok() { Ok(()) } else { Err(format!("{}\n\nSchedule: {}", run.verdict, run.schedule)) }

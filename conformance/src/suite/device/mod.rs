@@ -13,7 +13,8 @@ use run::{run, run_on_a_team};
 
 /// The chapter's cases.
 pub(super) fn cases<B: Backend>() -> Vec<Case<B>> {
-    let alone = [operations(), groups(), signals(), waits(), atomics(), order(), memory(), blocks(), extensions()];
+    let alone =
+        [operations(), groups(), signals(), waits(), atomics(), order(), memory(), blocks(), library(), extensions()];
     let together = [barriers(), collectives(), reductions()];
     let of_a_team = [barriers_of_a_team(), collectives_of_a_team(), reductions_of_a_team()];
     let all = alone.into_iter().chain(together).chain(of_a_team).chain([misuse(), launches::cases()]);
@@ -39,6 +40,7 @@ pub(super) fn sources() -> Vec<Source> {
         "reductions",
         "misuse",
         "launches",
+        "library",
         "extensions"
     )
 }
@@ -249,6 +251,13 @@ part! { waits in "waits" by run:
     test_some_vector: 3, thread();
     test_in_a_loop: 2, thread();
     test_any_in_a_loop: 3, thread();
+}
+
+part! { library in "library" by run:
+    atomic_wait: 2, thread() => near;
+    atomic_wait_for_change: 2, thread() => updated_by_pointer;
+    semaphore: 2, thread() => updated_by_pointer;
+    barrier_of_cuda: 2, thread() => updated_by_pointer;
 }
 
 part! { atomics in "atomics" by run:
