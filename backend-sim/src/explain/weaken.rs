@@ -46,7 +46,8 @@ pub enum Enough {
 impl Simulation {
     /// Looks for calls that a program does not need on this cluster: each `fence`, `flush`, `quiet`, barrier and sync is left out, and
     /// then replaced by what is weaker, while the program runs. Each is changed alone, so a call may be needed once another is gone.
-    /// What is said holds for this cluster and this profile only. The program should be right as it is.
+    /// Which calls a program makes is learned from up to 64 classes of its schedules. What is said holds for this cluster and this profile only. The
+    /// program should be right as it is.
     ///
     /// ```
     /// use onesided::{Backend, Cmp, Pe, Result, SignalOp, expect_eq};

@@ -17,7 +17,7 @@ KERNEL(atomic_wait) {
     out[0] = data[0];
 }
 
-// A wait for another value than 0 goes on until the second one comes.
+// Each word changes twice: the second wait finds another value than 0 there, and ends at once.
 KERNEL(atomic_wait_for_change) {
     Word theirs(*at(data, NEXT)), mine(*data);
     theirs.store(1, cuda::memory_order_release);

@@ -1,4 +1,4 @@
-//! Kernels: operations of threads, warps and blocks, signals, waits, atomics and collectives from the device, memory of peers by pointer.
+//! Kernels: operations of threads, warps and blocks, signals, waits, atomics and collectives from the device, memory of peers by pointer, libcu++.
 //!
 //! Each case launches the kernel of its name, which stands in the file of its part: `operations.cu` and so on. The PTX beside it is what
 //! runs. The kernels say what they are about. The host program is in `run.rs`; the cases of `launches.rs` have their own.
