@@ -221,7 +221,7 @@ impl Known {
         }
     }
 
-    /// A schedule that begins so goes well. One that was missed in an earlier look may have come further than that.
+    /// A schedule with this prefix goes well. If it goes beyond a failure that an earlier look has found, that one no longer counts.
     fn goes_well(&mut self, prefix: usize) {
         self.before = prefix;
         self.behind = self.behind.filter(|(behind, _)| *behind > prefix);

@@ -353,7 +353,7 @@ impl Search<'_, '_> {
         (weaker != edits).then(|| self.trials.of(&weaker)).transpose()
     }
 
-    /// Whether no sync is enough, elsewhere than the barrier that is: the order of other calls may be what is missing.
+    /// Whether no sync is enough, at any other place than that of the barrier: the order of other calls may be what is missing.
     fn needs_more_than_syncs(&mut self, edits: &[Edit]) -> Result<bool> {
         let [_] = edits else { return Ok(false) }; // not tried
         let syncs = self.edits(Kind::Inserts(Ordering::Sync));
@@ -396,6 +396,7 @@ fn lacks(missing: &MissingEdge) -> Option<Ordering> {
             Some(Ordering::Barrier)
         }
         MissingEdge::Atomic { .. }
+        | MissingEdge::StrongLoad { .. }
         | MissingEdge::Scope { .. }
         | MissingEdge::SystemFence { .. }
         | MissingEdge::GpuFence { .. }

@@ -109,8 +109,8 @@ impl Calls {
         meetings
     }
 
-    /// Ends of a stream's work that a host waits for directly before what races with that work: where it waits for the work at once, the stream may
-    /// never end, as it may need what the host does until then.
+    /// Waits for the end of a stream's work, directly before what races with that work. If the host waited right behind the work, the stream might never
+    /// end: it may need what the host does in between.
     pub(super) fn late_ends(&self, races: &[Race]) -> Vec<Edit> {
         let mut ends = Vec::new();
         for race in races {

@@ -85,7 +85,7 @@ impl Simulation {
     }
 }
 
-/// How a run ended, as far as another one ends alike.
+/// How a run ended: what two runs must have in common to end alike.
 #[derive(Debug)]
 struct Ending {
     outcome: String,

@@ -142,8 +142,8 @@ fn is_the_only_one<T>(race: &Race, usual: &Executed<T>, other: &Minimized<T>) ->
     other.exceptions.is_empty() && all.map(lines).all(|other| other == lines(race))
 }
 
-/// A run that ends like this one, and in which a step of the one call of the race comes after a step of the other, other than in order. What the run
-/// differs by may as well be something else that a PE does before or behind such a step.
+/// A run that ends like this one, and takes steps of the race's two calls in another order than the run in order does. The given run may differ by
+/// another step instead, which a PE takes before or behind such a step.
 fn by_the_race<T>(
     runs: &mut Runs<'_, T>,
     race: &Race,

@@ -142,8 +142,8 @@ impl All {
         self.ahead.remove(&ticket).is_some_and(|foreseen| foreseen.is(attempt))
     }
 
-    /// Of the next schedules that are known, so many, those that nobody runs yet. `offer` returns a ticket. A branch will be taken
-    /// where it is now, behind the steps that it has now, once all before it are asleep.
+    /// Looks at the next `most` schedules that are known, and offers those that nobody runs yet. `offer` returns a ticket. A branch
+    /// will be taken where it is now, behind the steps that it has now, once all branches before it are asleep.
     pub(crate) fn look_ahead(&mut self, most: usize, mut offer: impl FnMut(Attempt) -> u64) {
         let last = self.path.len().saturating_sub(1);
         let (mut known, mut next): (Option<Vec<Known>>, usize) = (None, 0);

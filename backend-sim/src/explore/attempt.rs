@@ -94,10 +94,10 @@ pub(super) enum Taken {
     Ordered(Order, Vec<Reversal>),
 }
 
-/// Of so many deliveries that are possible, the oldest goes first: a loop may wait for it that issues ever more.
+/// If this many deliveries are possible, the oldest goes first: a loop that issues ever more may be waiting for it.
 const CROWD: usize = 256;
 
-/// Of more steps nobody finds the order before it is needed: it may not be, and takes time in the square of their number.
+/// The order of more steps than this is found only when it is needed: that takes time in the square of their number, and may never be needed.
 const FEW: usize = 4000;
 
 impl Taken {

@@ -21,8 +21,8 @@ pub(crate) struct Pos {
     taken: u64,
 }
 
-/// After so many steps, all that are pending get new priorities. One can have so low a priority that those who poll for what it brings would not draw
-/// a lower one for thousands of polls.
+/// After so many steps, all that are pending get new priorities. A step can have a priority so low that agents which poll for its result would draw
+/// higher ones for thousands of polls.
 const PATIENCE: u64 = 256;
 
 impl Pos {

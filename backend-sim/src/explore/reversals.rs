@@ -278,8 +278,8 @@ impl Order {
         }
     }
 
-    /// What the variable of a wait holds without a step and all that comes after it: what it held before the first update among those, which is returned as
-    /// well. `None`: that is not known.
+    /// What the variable of a wait holds without a step and all that comes after it: its value before the first update among those. Returns that
+    /// update, too. `None`: that is not known.
     fn without(&self, first: usize, second: usize, test: &Test) -> Option<(usize, u64)> {
         let variable = Object::memory(test.pe, test.variable);
         let updates = |step: usize| {

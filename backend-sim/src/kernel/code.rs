@@ -33,7 +33,7 @@ static LOADED: Mutex<Vec<(Source, Loaded)>> = Mutex::new(Vec::new());
 
 /// The most that are kept. Tests with random kernels load thousands.
 const KEPT: usize = 1000;
-/// What is among so many of the last is found fast.
+/// A source among this many of the last ones stays where it is, and is found without a change of the list.
 const RECENT: usize = 16;
 
 impl Code {

@@ -371,7 +371,7 @@ impl Assumptions {
     pub(super) fn add(&mut self, pe: PeId, span: Span, by: u64, value: u64, step: usize) -> Touch {
         let number = |bits: u64| (bits << (64 - 8 * span.len)).cast_signed() >> (64 - 8 * span.len);
         let [by_number, before, now] = [by, value.wrapping_sub(by), value].map(number);
-        // for somebody the sum is too large, or was
+        // as signed numbers: what is added, the old value or the new one is negative
         let signed = [by_number, before, now].iter().any(|number| *number < 0);
         let harms = match self.proof {
             true => {

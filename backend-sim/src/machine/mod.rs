@@ -10,7 +10,7 @@
 //! | `mode.rs` | how a run is performed, and what is kept of its steps |
 //! | `choice.rs` | which steps are choices, and taking one |
 //! | `path.rs` | what has arrived, and is not yet visible on another path |
-//! | `fabric.rs` | what a proof assumes of that |
+//! | `fabric.rs` | what a proof assumes of paths |
 //! | `access.rs`, `past.rs` | what a step touches; what must come before it |
 //! | `naming.rs` | the steps that can be chosen, in words |
 //! | `aim.rs` | what a step is going to touch |
@@ -18,12 +18,15 @@
 //! | `assumed.rs` | what a proof assumes of words: counters, steady words |
 //! | `steady.rs` | updates that could come before the end of a wait, and make its condition false |
 //! | `parts.rs` | words that are waited for, and written in parts |
+//! | `signs.rs` | additions of both signs to words that are waited for |
+//! | `phases.rs` | what a proof assumes of mbarriers |
+//! | `tells.rs` | what an update of a word tells those who read it |
 //! | `issue.rs` | an operation begins: its description decides what happens |
 //! | `immediate.rs`, `relaxed.rs` | the two ways of doing it: at once, or as transfers |
 //! | `transfer.rs`, `flight.rs` | one transfer; all that are in flight, and what fences order |
 //! | `deliver.rs` | a transfer's next step |
 //! | `claim.rs` | quiet, fence, sync: which transfers each completes |
-//! | `starts.rs` | puts and gets of hosts that wait for what streams have not come to |
+//! | `starts.rs` | a host's put or get, which waits until its streams have started earlier ones |
 //! | `poll.rs` | hosts that poll |
 //! | `wait.rs`, `stream.rs` | waits on memory; streams and events |
 //! | `instance.rs`, `collective.rs` | one collective; matching, entering, completing, leaving |
@@ -168,7 +171,7 @@ pub(crate) struct BlockedWait {
     pub(crate) access: Access,
 }
 
-/// So many bytes of what memory held before a step are kept.
+/// A read of at most this many bytes is remembered, to tell whether a host polls.
 const KEPT: usize = 64;
 
 /// The whole cluster.

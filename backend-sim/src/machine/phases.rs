@@ -1,8 +1,8 @@
-//! What a proof assumes of mbarriers until a run shows otherwise: who waits for a phase sees that it is over before the next one is, too.
+//! What a proof assumes of mbarriers until a run shows otherwise: a thread that waits for a phase sees its end before the next phase ends, too.
 //!
-//! A thread tells a phase by its parity only. If two more phases ended before it looked, it would take the last for the one that it waits for, and if one did, it
-//! would wait on. Right programs do not let that happen: who waits for a phase does something before the next one ends, mostly an arrival.
-//! Then it does not matter when a thread sees the end of a phase: it does so at once, and that is in no order with arrivals.
+//! A thread knows a phase by its parity only. If one more phase ended before the thread looked, it would wait on. If two more ended, it would take the
+//! last for its own. Right programs do not let that happen: a thread that waits for a phase does something before the next one can end, mostly an
+//! arrival. Then it does not matter when the thread sees the end of the phase: it does so at once, and that is in no order with arrivals.
 //!
 //! A run shows otherwise if nothing orders a thread's look and the end of the phase behind the one that it saw. The mbarrier is given up then: the search
 //! starts again, and tries each look in all orders with arrivals.
@@ -32,16 +32,17 @@ struct Course {
     /// The arrivals in the phase that lasts, and what those come after.
     arrivals: Past,
     arrived: Past,
-    /// What the arrivals come after in the phase that has ended last, and they.
+    /// The arrivals in the phase that ended last, and what they come after.
     ended: Past,
-    /// The arrivals in each phase that has ended. Which is the last of them is no matter.
+    /// The arrivals in each phase that has ended. It does not matter which of them came last.
     phases: Vec<Past>,
     /// The steps of those who have seen that the last phase has ended.
     seen: Vec<usize>,
 }
 
 impl Course {
-    /// Whether a look with this past could have come before the end of the last phase but one, or if it does not find its phase over, of the last.
+    /// Whether a look with this past could have come before the end of the last phase but one. For a look that does not find its phase over: before
+    /// the end of the last phase.
     fn is_late(&self, past: &Past, finds_it_over: bool) -> bool {
         let phase = self.phases.len().checked_sub(1 + usize::from(finds_it_over));
         phase.is_some_and(|phase| !self.phases[phase].iter().all(|arrival| past.contains(arrival)))

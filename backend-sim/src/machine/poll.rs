@@ -40,7 +40,7 @@ pub(crate) struct Polls {
     times: u32,
     /// Whether that call is a choice only because it is made again.
     remote: bool,
-    /// Whether it is being tried if the host goes on: its polls depend on nothing.
+    /// Whether the host is let to poll on, to see whether it goes on. Such polls depend on nothing.
     tried: bool,
 }
 

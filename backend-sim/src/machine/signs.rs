@@ -2,8 +2,9 @@
 //!
 //! Additions commute though somebody waits for the word, as long as each can only help the wait: what is added makes `>=` true, and what is
 //! taken away makes `<=` true (`assumed.rs`). An addition of the other sign does no harm where it comes before the wait's beginning in every
-//! schedule, or behind its end: a barrier may add to its own word, and wait until others have taken that away again. It does where it
-//! comes while somebody waits. If a wait has ended before it, and could as well have ended behind it, the two do not commute, and the search visits that.
+//! schedule, or behind its end: a barrier may add to its own word, and wait until others have taken that away again. It does harm where
+//! it comes while somebody waits. If a wait has ended before it, and could as well have ended behind it, the two do not commute, and the
+//! search visits that.
 
 use std::collections::BTreeMap;
 

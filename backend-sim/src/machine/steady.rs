@@ -4,8 +4,8 @@
 //! behind the wait's end in every schedule, because who makes it has heard of the end, or before the wait's beginning. Nothing depends on when
 //! such a wait ends. Where neither is so, a schedule has the update first.
 //!
-//! What comes before what is known once the run is over: until then it is a [`Doubt`]. Updates of one word have an order in every
-//! schedule of a class. So of those behind a wait the first is in doubt, and of those before its beginning the last.
+//! Which steps come before others is known once the run is over. Until then, an update that may do harm is a [`Doubt`]. Updates of one word
+//! have an order in every schedule of a class. So of those behind a wait the first is in doubt, and of those before its beginning the last.
 
 use std::collections::BTreeMap;
 
@@ -50,7 +50,7 @@ impl Waited {
         self.holds_around(update) == [true, false]
     }
 
-    /// Whether a wait that could have ended before this comes after less behind it.
+    /// Whether a wait that could have ended before this update would come after fewer steps behind it.
     fn is_forgotten_by(&self, update: &Replaced) -> bool {
         update.tells_less && self.holds_around(update) == [true, true]
     }
@@ -64,7 +64,7 @@ struct Course {
     is_side: bool,
     /// The step that has ended it.
     ended: Option<usize>,
-    /// Whether an update is in doubt already that makes it false, or that does not matter; and one that tells less.
+    /// Whether a doubt is noted about an update that makes the condition false, or none is needed. Below, the same for one that tells less.
     falsified: bool,
     forgotten: bool,
 }
@@ -77,7 +77,7 @@ pub(super) struct Beginning<'a> {
     pub(super) past: Option<&'a Past>,
     /// Whether the word is taken to be steady.
     pub(super) is_steady: bool,
-    /// Whether another word ends the wait, and this one only must not become another: see [`sides`](super::assumed::sides).
+    /// Whether another word ends the wait, and this one must only stay as it is: see [`sides`](super::assumed::sides).
     pub(super) is_side: bool,
 }
 

@@ -181,7 +181,8 @@ impl Rank {
     }
 
     /// Whether a fence puts this one before whatever is done next to a PE's memory. `by_thread`: whether the thread comes after a fence that does.
-    /// `strongly`: whether it is a strong access, or a call. A plain one comes behind those fences only, as it is no step: nobody tries it before and behind the others.
+    /// `strongly`: whether it is a strong access, or a call. A plain access is no step, so no search tries it before and behind other fences: it comes
+    /// behind those only.
     pub(crate) fn precedes_next(&self, to: PeId, by_thread: bool, strongly: bool) -> bool {
         self.target == to && self.fenced && (strongly && self.covered.is_some() || by_thread)
     }

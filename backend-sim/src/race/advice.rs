@@ -56,7 +56,7 @@ impl Pair {
         })
     }
 
-    /// The second comes after what the thread did that made the first, a bulk copy, and not after the copy.
+    /// The first access is a bulk copy's. The second comes after what the copy's thread did, but not after the copy.
     fn missing_wait_for_a_copy(&self, context: Context<'_>) -> Option<MissingEdge> {
         let Pair { first, second, .. } = self;
         let (at, before) = (context.at(first), context.at(second));
@@ -85,7 +85,11 @@ impl Pair {
         {
             return Some(self.of_fence(lack, context, [after, before]));
         }
-        if let Some(at) = self.line_of_threads(context.agents, context.sites)
+        // a lock, or a flag that threads wait for in turn, has nothing to do with a counter that all of them add to
+        let waits =
+            matches!(lack, Some((Lack::Release { counts: false, .. } | Lack::Acquire { counts: false, .. }, _)));
+        if !waits
+            && let Some(at) = self.line_of_threads(context.agents, context.sites)
             && (self.writes_twice() || context.updates.contains(&at))
         {
             return Some(MissingEdge::OneThread { at, updates: context.updates.contains(&at) });
@@ -138,7 +142,7 @@ impl Pair {
         }
     }
 
-    /// A put or collective is called again, and its target is read, by whom that knows of an earlier call: the reader must answer before.
+    /// A put or collective is called again, and its target is read by somebody who knows of an earlier call: the reader must answer before the next one.
     fn missing_answer(&self, context: Context<'_>) -> Option<MissingEdge> {
         let Pair { ref first, ref second, known, path, entered, .. } = *self;
         let [one, other] = self.pes(context.agents);
@@ -172,6 +176,11 @@ impl Pair {
                 Some(MissingEdge::StrongStore { at: context.at(plain), read: context.at(other) })
             }
             // a loop of swaps begins with a read: the word is nothing but atomic
+            (How::Read, How::AtomicUpdate | How::AtomicFetch)
+                if in_kernels && context.call(other).starts_with("atomicCAS") =>
+            {
+                Some(MissingEdge::StrongLoad { at: context.at(plain) })
+            }
             (How::Read, How::AtomicUpdate | How::AtomicFetch)
                 if in_kernels && context.call(other).contains("compare_swap") =>
             {
@@ -245,7 +254,8 @@ impl Pair {
         }
         match (beside, next) {
             ((true, false), _) if a.stream().is_some() => MissingEdge::synchronize(after, before, true),
-            ((true, _), _) => MissingEdge::Quiet { after, before },
+            // what the one has told the other by
+            ((true, _), Some((site, _))) => MissingEdge::Quiet { after, before: context.at_site(site) },
             // a fence does not order what the same scope fetches
             ((false, _), Some((site, Some(to)))) if to == pe && a.scope() != b.scope() => {
                 let put = first.how() == How::Deliver && context.call(first).starts_with("put");
@@ -276,10 +286,9 @@ impl Pair {
             Lack::Scope { fence } if one == other => MissingEdge::GpuFence { at: fence },
             Lack::Scope { fence } => MissingEdge::SystemFence { at: fence },
             Lack::Place { fence, read } => MissingEdge::ReadersFence { fence, read },
-            Lack::Release { flag, near } => MissingEdge::ReleasingFence { after, flag, near },
-            Lack::Acquire { read, near, tells } => {
-                let before = tells.map_or(before, |site| context.at_site(site));
-                MissingEdge::AcquiringFence { read, before, near }
+            Lack::Release { flag, near, .. } => MissingEdge::ReleasingFence { after, flag, near },
+            Lack::Acquire { read, near, tells, .. } => {
+                MissingEdge::AcquiringFence { read, before: tells.unwrap_or(before), near }
             }
             Lack::Wait { read } => MissingEdge::Wait { at: read },
         }

@@ -1,7 +1,6 @@
 //! One cell of [shadow memory](super::shadow): the accesses to a granule that can still be part of a race.
 //!
-//! A cell forgets an access only when a later one stands for it: whatever is not ordered with the former is not ordered with the latter, and conflicts
-//! with it too.
+//! A cell forgets an access only when a later one stands for it: whatever would race with the earlier access also races with the later one.
 
 use std::rc::Rc;
 
@@ -170,8 +169,8 @@ impl Cell {
     }
 
     fn write(&mut self, who: &Who<'_>, mark: Mark) {
-        // a wait that nothing orders with a put is no race with it, and may be one with what comes later; so may be what an agent did
-        // itself while its store was on the way, and what races with this access alone as intended
+        // these stay, as they may race with later accesses: a wait that nothing orders with this put, which is no race with it; what an agent
+        // did itself while its store was on the way; and what races with this access only as intended
         let stays = |other: &Mark| {
             let hides = || (!mark.conflicts(other) || who.races_as_intended(&mark, other)) && !who.knows(other);
             !other.is_blank() && (who.is_overtaken(other) || hides())

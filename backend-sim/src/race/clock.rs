@@ -111,7 +111,7 @@ pub(super) struct Known {
 enum What {
     /// Those of a lane have made their accesses.
     Over(Lane),
-    /// A fence of a thread puts them before what is issued by whom that comes after the fence.
+    /// A thread's fence puts them before whatever is issued by somebody who comes after the fence.
     Fenced,
 }
 
@@ -323,7 +323,7 @@ impl Clock {
         self.known.iter().any(|known| known.transfers.iter().any(|known| is_arrival(known, pe)))
     }
 
-    /// What it knows but that transfers have arrived at a PE. `None`: that is all.
+    /// This clock without what it knows of arrivals at a PE. `None`: it knows of none.
     pub(super) fn without_arrivals(&self, pe: PeId) -> Option<Clock> {
         self.has_arrivals(pe).then(|| {
             let mut clock = self.clone();

@@ -405,8 +405,8 @@ impl Detector {
 
 /// # Collectives
 impl Detector {
-    /// All of a team's members have entered, and leave. `is_everybody`: whether nobody acts who does not come after that. If nothing
-    /// is outstanding then either, everybody knows everything.
+    /// All of a team's members have entered, and leave. `is_everybody`: whether everybody who acts from now on comes after
+    /// this meeting. If nothing is outstanding then either, everybody knows everything.
     pub(crate) fn meet(&mut self, members: &[AgentId], is_everybody: bool) {
         if !self.on {
             return;

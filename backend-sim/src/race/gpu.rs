@@ -11,6 +11,7 @@ use smallvec::SmallVec;
 
 use super::clock::Clock;
 use super::scope::{Nearby, Place, Scoped, join_nearby, places};
+use super::site::{Site, Sites};
 use super::{Detector, Kind, Lane, Mark, Narrow, Told, View, join_told, knows, steps_of};
 use crate::machine::{AgentId, PeId, Table};
 
@@ -23,7 +24,7 @@ pub(super) struct Gpus {
     missed: Vec<Missed>,
 }
 
-/// Of so many agents that have changed a word one after the other, it is kept what they have withheld.
+/// The most agents whose withheld knowledge a word keeps, if they have changed it one after the other.
 const MOST_WITHHELD: usize = 8;
 
 #[derive(Clone, Debug)]
@@ -36,10 +37,20 @@ struct Near {
     by_kernels: Option<Told>,
     /// What its updates would have told, had a fence stood right before each: the last one's, and those of others that it has only changed.
     withheld: SmallVec<[Withheld; 2]>,
-    /// Who has read it last, of others: when, and where.
-    heard: Option<(AgentId, u64, At)>,
+    /// Who has read it last, of others.
+    heard: Option<Reader>,
     /// The same before an atomic that has read it and changed it in one step: a flag that its reader takes back so.
     taken: Option<Box<Near>>,
+}
+
+/// An agent that has read a word.
+#[derive(Clone, Copy, Debug)]
+struct Reader {
+    agent: AgentId,
+    when: u64,
+    read: At,
+    /// Whether it has only counted, by an atomic addition: it goes on whatever it has read.
+    counts: bool,
 }
 
 /// What an agent knew, and had done, when it updated a word.
@@ -71,10 +82,10 @@ pub(crate) enum Lack {
     Scope { fence: At },
     /// It is behind a barrier, and another thread before the barrier has read what is to be acquired.
     Place { fence: At, read: At },
-    /// There is none before a flag is set. `near`: a thread of the same PE reads the flag.
-    Release { flag: At, near: bool },
-    /// There is none behind the read of a flag. `near`: a thread of the same PE has set it. `tells`: the call by which the reader tells others.
-    Acquire { read: At, near: bool, tells: Option<u32> },
+    /// There is none before a flag is set. `near`: a thread of the same PE reads the flag. `counts`: it does so by counting.
+    Release { flag: At, near: bool, counts: bool },
+    /// There is none behind the read of a flag. `near`: a thread of the same PE has set it. `tells`: the line by which the reader tells others.
+    Acquire { read: At, near: bool, counts: bool, tells: Option<At> },
     /// It is behind a load, and what a transfer has brought is told by NVSHMEM's waits only.
     Wait { read: At },
 }
@@ -101,7 +112,7 @@ impl Gpus {
         }
     }
 
-    /// What the fence lacks that would order two accesses else. It is asked when they race: what fences lack later is no reason.
+    /// What the fence lacks that would otherwise order two accesses. This is asked when they race, as what fences lack later is no reason for the race.
     pub(super) fn missing(&self, first: &Mark, second: &Mark, agents: &Table<AgentId, View>) -> Option<Lack> {
         let covers = |clock: &Clock| steps_of(clock, agents, first.agent()) >= first.time;
         self.missed_before(second, agents)
@@ -109,7 +120,8 @@ impl Gpus {
             .map(|missed| missed.lack)
     }
 
-    /// The load in place of a wait: with a wait, the arrival of the first at a PE would be known. What does not arrive needs none.
+    /// A load that stands in place of a wait: behind a wait, the arrival of the first access at a PE would be known. An access that is no arrival needs
+    /// no wait.
     pub(super) fn wait_missing(
         &self,
         [first, second]: [&Mark; 2],
@@ -131,45 +143,72 @@ impl Gpus {
         self.missed.iter().filter(move |missed| missed.by == reader && missed.since <= time)
     }
 
-    /// What is missing of a fence: with it, a flag that was set behind the first access would order the two. A thread of the second one's PE has read
-    /// the flag before the second access (the same one, if they are `of_one_block`, as another must meet it first), or one of which the second
-    /// comes after: `knows` is what that knows of others, and where.
+    /// The fence that is missing, where with it a flag that was set behind the first access would order the two. A thread of the second one's PE has
+    /// read the flag before the second access. If both are `of_one_block`, the second one's own thread has. Or the flag was read by somebody of
+    /// whom the second access knows: `knows` is that access's clock, and the PE whose memory it accesses.
     pub(super) fn fence_missing(
         &self,
         [first, second]: &[Mark; 2],
         knows: Option<(&Clock, PeId)>,
         of_one_block: bool,
-        agents: &Table<AgentId, View>,
+        (agents, sites): (&Table<AgentId, View>, &Sites),
     ) -> Option<Lack> {
-        let reader = agents[second.agent()].pe;
         let covers = |clock: &Clock| steps_of(clock, agents, first.agent()) >= first.time;
-        let words = self.words.values().flat_map(|near| [Some(near), near.taken.as_deref()]);
-        words.flatten().find_map(|near| {
-            let (by, when, read) = near.heard?;
-            let is_reader = if of_one_block { by == second.agent() } else { agents[by].pe == reader };
-            let tells = match is_reader && when <= second.time {
-                true => None,
+        let is_reader = |of: &Reader| {
+            let reads = match of_one_block {
+                true => of.agent == second.agent(),
+                false => agents[of.agent].pe == agents[second.agent()].pe,
+            };
+            reads && of.when <= second.time
+        };
+        self.told().find_map(|near| {
+            let reader @ Reader { agent: by, when, read, counts } = near.heard?;
+            let pe = agents[by].pe;
+            // a call of NVSHMEM sends by itself what its thread comes after; a store of its own does so behind a fence of the system
+            let (tells, is_sent) = match is_reader(&reader) {
+                true => (None, true),
                 false if of_one_block => return None,
                 false => {
-                    let (clock, pe) = knows.filter(|(clock, _)| steps_of(clock, agents, by) > when)?;
-                    Some(agents[by].tells(when, steps_of(clock, agents, by), [pe; 2])?.0)
+                    let in_a_call = knows.and_then(|(clock, pe)| {
+                        let upto = Some(steps_of(clock, agents, by)).filter(|upto| *upto > when)?;
+                        Some(sites.all[agents[by].tells(when, upto, [pe; 2])?.0 as usize].at)
+                    });
+                    let is_sent = in_a_call.is_some() || agents[second.agent()].pe == pe;
+                    (Some(in_a_call.or_else(|| self.flag_set_by(by, when, is_reader))?), is_sent)
                 }
             };
             let withholds =
                 |one: &&Withheld| covers(&one.clock) || one.agent == first.agent() && one.last >= first.time;
             let &Withheld { agent, at: flag, .. } = near.withheld.iter().find(withholds)?;
-            let pe = agents[by].pe;
             let is_near = agents[agent].pe == pe;
             let near_told = near.nearby.get(&Place::Gpu(pe)).map(|near| &*near.told.clock);
             let told = near.by_kernels.as_ref().map(|told| &*told.clock);
             if !told.into_iter().chain(near_told).any(covers) {
-                return Some(Lack::Release { flag, near: is_near });
+                return Some(Lack::Release { flag, near: is_near, counts });
             }
             // who has told the second of its reading has told it of nothing before the flag
             let learned = tells.is_none() && covers(agents[by].last_clock(agents));
-            (!learned).then_some(Lack::Acquire { read, near: is_near, tells })
+            (!learned).then_some(Lack::Acquire { read, near: is_near && is_sent, counts, tells })
         })
     }
+
+    /// What kernels have told by words, also before an atomic that has read a word and changed it.
+    fn told(&self) -> impl Iterator<Item = &Near> {
+        self.words.values().flat_map(|near| [Some(near), near.taken.as_deref()]).flatten()
+    }
+
+    /// The line by which an agent has set a flag behind a moment, one that a reader has read.
+    fn flag_set_by(&self, agent: AgentId, behind: u64, is_reader: impl Fn(&Reader) -> bool) -> Option<At> {
+        let flags = self.told().filter(|near| near.heard.as_ref().is_some_and(&is_reader));
+        let mut updates = flags.flat_map(|near| &near.withheld);
+        updates.find(|one| one.agent == agent && one.last > behind).map(|one| one.at)
+    }
+}
+
+/// Whether a call goes on whatever it has read.
+fn is_count(call: &str) -> bool {
+    let is_atomic = call.starts_with("atomic");
+    is_atomic && !["CAS", "Exch", "compare_swap", "swap", "fetch"].iter().any(|waits| call.contains(waits))
 }
 
 /// # Strong accesses of kernels
@@ -201,7 +240,7 @@ impl Detector {
         let mut by_kernels = scoped.system.clone();
         join_told(&mut by_kernels, before.as_ref().and_then(|near| near.by_kernels.as_ref()));
         let mut nearby = before.as_ref().map(|near| Rc::clone(&near.nearby)).unwrap_or_default();
-        let is_taken = |near: &Near| near.heard.is_some_and(|(by, ..)| by == agent);
+        let is_taken = |near: &Near| near.heard.is_some_and(|reader| reader.agent == agent);
         let (taken, mut withheld) = match before {
             Some(near) if is_taken(&near) => (Some(Box::new(Near { taken: None, ..near.clone() })), near.withheld),
             Some(near) => (None, near.withheld),
@@ -293,7 +332,8 @@ impl Detector {
         let near = self.gpus.words.get_mut(&(pe, word.alloc, word.start));
         let by_others = |near: &&mut Near| near.withheld.iter().any(|one| one.agent != agent);
         if let Some(near) = near.filter(by_others) {
-            near.heard = Some((agent, last, self.sites.all[site as usize].at));
+            let Site { call, at, .. } = self.sites.all[site as usize];
+            near.heard = Some(Reader { agent, when: last, read: at, counts: is_count(call) });
         }
     }
 

@@ -490,7 +490,7 @@ impl Detector {
         let on_path = OnPath::of(self.pes_per_node, &self.agents, agent, pe, mark.how());
         let marked = Some(&self.sites).filter(|_| !self.marks.is_empty());
         let who = Who { pe, on_path, marked, ..Who::agent(agent, mark.time, self.base, &self.agents) };
-        let (found, known) = (&mut self.found, (&self.agents, &self.gpus));
+        let (found, known) = (&mut self.found, (&self.agents, &self.gpus, &self.sites));
         self.shadow.access(&who, span, mark, |other, mark, span| found.note(other, mark, &who, span, known));
     }
 
@@ -518,12 +518,12 @@ impl Detector {
         let marked = Some(&self.sites).filter(|_| !self.marks.is_empty());
         let who =
             Who { on_path, marked, ..Who::transfer(ticket, mark.lane(), pe, self.base, self.promises, &self.agents) };
-        let (found, known) = (&mut self.found, (&self.agents, &self.gpus));
+        let (found, known) = (&mut self.found, (&self.agents, &self.gpus, &self.sites));
         self.shadow.access(&who, span, mark, |other, mark, span| found.note(other, mark, &who, span, known));
     }
 
-    /// The memory is given up, by a call that follows everything that its members know: whatever else there is races with it, and nothing that
-    /// comes later. `owner`: the PE whose memory it is, if it is one's.
+    /// A call gives memory up. It comes after everything that its members know: any other access races with it, and nothing that comes later
+    /// does. `owner`: the PE whose memory it is, if it is one's.
     pub(crate) fn freed(
         &mut self,
         agent: AgentId,
@@ -542,8 +542,8 @@ impl Detector {
         }
     }
 
-    /// Whatever the one that gives memory up does not come after races with that. Where it is only the right to use it in transfers, kernels may
-    /// go on with it.
+    /// Every access that the call which gives memory up does not come after races with it. Where the call gives up only the right to use the memory
+    /// in transfers, kernels may go on with it.
     fn races_with_end(
         &mut self,
         agent: AgentId,
@@ -553,13 +553,13 @@ impl Detector {
         let time = self.tick();
         let site = self.sites.number(call, at, 0);
         let mark = Mark::new(agent, Lane::Steps, time, site, How::Write, 1);
-        let Detector { base, agents, shadow, found, gpus, .. } = self;
+        let Detector { base, agents, shadow, found, gpus, sites, .. } = self;
         shadow.each(alloc, |pe, span, (cell, other)| {
             let who = Who { pe, ..Who::agent(agent, time, *base, agents) };
             let may_go_on =
                 call == "unregister_local" && other.lane() == Lane::Steps && agents[other.agent()].is_in_kernel();
             if owner.is_none_or(|owner| owner == pe) && !may_go_on && !cell.is_known(&who, other) {
-                found.note(*other, mark, &who, span, (agents, gpus));
+                found.note(*other, mark, &who, span, (agents, gpus, sites));
             }
         });
     }

@@ -1,5 +1,5 @@
-//! Loads of what nobody may write while their kernel runs (`ld.global.nc`). They are in no order with writes, whatever waits, fences and barriers
-//! stand between: only the launch of a kernel comes after what it comes after.
+//! Loads of what nobody may write while their kernel runs (`ld.global.nc`). They are in no order with writes made
+//! while it runs, whatever waits, fences and barriers stand between. Such a load comes after what its kernel's launch comes after, and after nothing else.
 
 use std::rc::Rc;
 
@@ -39,11 +39,11 @@ impl Detector {
         let View { block, last, site, .. } = self.agents[thread];
         let Some(began) = block.and_then(|block| self.agents[block].began.clone()) else { return };
         let mark = Mark::new(thread, Lane::Steps, last, site, How::Read, word.len);
-        let Detector { base, agents, shadow, found, gpus, .. } = self;
+        let Detector { base, agents, shadow, found, gpus, sites, .. } = self;
         let who = Who { pe, ..Who::agent(thread, last, *base, agents) };
         shadow.writes(pe, word, |cell, write| {
             if !began.is_behind(write, pe, agents) && cell.is_known(&who, write) {
-                found.note_read_only(*write, mark, &who, word, (agents, gpus));
+                found.note_read_only(*write, mark, &who, word, (agents, gpus, sites));
             }
         });
     }

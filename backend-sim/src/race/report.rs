@@ -124,7 +124,7 @@ pub(super) enum Path {
     /// The second comes after the issue of the first. With the first call after it that others synchronize with, and the PE that
     /// this call signals.
     Issued(Option<(u32, Option<PeId>)>),
-    /// Nothing leads from one, of a stream or a kernel, to the other, which comes after this call that the stream's host has made since.
+    /// Nothing leads from the access of a stream or kernel to the other one. The other one comes after this call, which the stream's host has made since.
     Behind { call: u32, stream: Which },
     /// Nothing leads from one to the other, but from the one to this call of a stream that the other one's host does not wait for.
     OnStream { call: u32, host: Which },
@@ -155,7 +155,7 @@ impl Path {
         } else if of_block(second).any(|other| told(&other)) {
             Path::Threads(Side::Second)
         } else if agents[first].block.is_some_and(|block| {
-            // another one has told something since all met before the access, and they have not met between the access and that
+            // since the last meeting before the access, another thread has told something, with no meeting between the access and that
             let met_at = agents[block].met_at;
             let before = met_at.into_iter().find(|&met| met < earlier.time).unwrap_or(0).max(who.base);
             let met_since = |told: u64| met_at.into_iter().any(|met| met > earlier.time && met <= told);
@@ -231,14 +231,14 @@ impl Found {
         later: Mark,
         who: &Who<'_>,
         span: Span,
-        (agents, gpus): (&Table<AgentId, View>, &Gpus),
+        (agents, gpus, sites): (&Table<AgentId, View>, &Gpus, &Sites),
     ) {
         let (a, b) = (kind(&earlier), kind(&later));
         let pair = self.0.entry((a.min(b), a.max(b)));
         let pair = pair.or_insert_with(|| {
             let forth =
                 earlier.agent() == later.agent() || steps_of(who.clock, agents, earlier.agent()) >= earlier.time;
-            // the later one may have been issued before the earlier one was made, by whom that knows it
+            // the later access may have been issued before the earlier one was made, and the agent of the earlier one may know of it
             let back = || steps_of(&agents[earlier.agent()].clock, agents, later.agent()) >= later.time;
             let (first, second, known) = match forth {
                 true => (earlier, later, true),
@@ -252,8 +252,9 @@ impl Found {
             let two = [([first, second], Some((who.clock, who.pe))), ([second, first], None)];
             let lacks = two.into_iter().filter(|_| !known);
             let of_one_block = matches!(path, Path::Threads(Side::Both));
-            let lack =
-                lacks.filter_map(|(two, knows)| Some((gpus.fence_missing(&two, knows, of_one_block, agents)?, two)));
+            let lack = lacks.filter_map(|(two, knows)| {
+                Some((gpus.fence_missing(&two, knows, of_one_block, (agents, sites))?, two))
+            });
             let lack = lack.into_iter().next();
             let wait = gpus.wait_missing([&first, &second], who.pe, agents);
             let fence = gpus.missing(&first, &second, agents);
@@ -309,7 +310,7 @@ impl Found {
         load: Mark,
         who: &Who<'_>,
         span: Span,
-        known: (&Table<AgentId, View>, &Gpus),
+        known: (&Table<AgentId, View>, &Gpus, &Sites),
     ) {
         let (a, b) = (kind(&write), kind(&load));
         let pair = (a.min(b), a.max(b));

@@ -9,7 +9,8 @@ use super::report::{Access, Race};
 use crate::trace::{Event, EventKind};
 
 impl Race {
-    /// Looks for a call that seems to do what is missing. A quiet that the stream has is not missing: it is its end that nobody waits for.
+    /// Looks for a call that seems to do what is missing. If the stream has a quiet already,
+    /// none is missing: what is missing is a wait for its end.
     pub(crate) fn find_ineffective_order(&mut self, trace: &[Event]) {
         let calls = Calls { race: self, trace };
         let (ineffective, has_quiet) = (calls.ineffective(), calls.quiet_of_the_stream());

@@ -119,7 +119,8 @@ impl Detector {
         (view.met, view.last, view.clock, view.issue) = (met + 1, now, joined, None);
     }
 
-    /// A thread accesses its block's shared memory: when that is. Its next moment is a later one, which whoever hears of it then knows.
+    /// A thread accesses its block's shared memory. Returns the moment. What the thread tells later has a later moment, so those who hear it
+    /// know this one.
     pub(crate) fn acts_in_block(&mut self, thread: AgentId) -> u64 {
         self.agents[thread].acted = true;
         self.now
@@ -235,8 +236,8 @@ impl Detector {
         by.is_none_or(|(of, time)| of == agent || self.comes_after(agent, of, time))
     }
 
-    /// What a thread's fence puts in order of what it comes after: what is issued by whom that comes after the fence. So it is something that threads
-    /// know, and tell each other. To plain stores it means no more than that, whatever fences are about.
+    /// A thread's fence puts what it comes after before whatever is issued by somebody who comes after the fence. So this order is something that
+    /// threads know, and tell each other. For plain stores the fence does no more than that, whatever fences are about.
     pub(super) fn thread_fences(&mut self, thread: AgentId, now: u64) {
         for of in self.scope_of(thread) {
             let covered = covered_by(Quiet::Thread, &self.agents, self.base, thread, of, now);

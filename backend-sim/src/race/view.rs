@@ -39,8 +39,8 @@ pub(super) struct View {
     pub(super) stored: u64,
     /// Its last fence, of a thread of a kernel: when, and where.
     pub(super) fence: Option<(u64, At)>,
-    /// To each PE the last operation that others of its scope can complete or order, and what it knew then: of a stream, or an agent of a kernel. None
-    /// of its plain stores. Without a PE: the last non-blocking get, which fences do not order.
+    /// For a stream or an agent of a kernel: its last operation to each PE that others of its scope can complete or order, and what it knew then. Plain
+    /// stores do not count. Without a PE: the last non-blocking get, which fences do not order.
     pub(super) sent: Vec<(Option<PeId>, u64, Rc<Issue>)>,
     /// Its last transfer of each lane to each PE.
     pub(super) previous: Vec<(PeId, Lane, u64)>,
@@ -146,8 +146,8 @@ impl View {
         self.log.iter().rev().find(|(time, ..)| *time <= upto).map(|(_, site, _)| *site)
     }
 
-    /// The call behind a moment by which somebody of the PE `reader` may know of it, and the PE that this signals. `upto`: what is known there. The first that
-    /// signals the PE, or the reader, if the last that is known does; else the first.
+    /// The first call behind a moment by which somebody of the PE `reader` may know of that moment, and the PE that the call signals. `upto`: the last
+    /// moment that is known there. If the last known call signals `pe` or the reader, only calls that signal the same PE count.
     pub(super) fn tells(&self, behind: u64, upto: u64, [pe, reader]: [PeId; 2]) -> Option<(u32, Option<PeId>)> {
         let mut later = self.log.iter().filter(|(time, ..)| *time > behind).map(|&(time, site, to)| (time, (site, to)));
         let last = later.clone().rfind(|(time, _)| *time <= upto).and_then(|(_, (_, to))| to);

@@ -38,8 +38,8 @@ pub(super) struct OnPath<'a> {
     agents: &'a Table<AgentId, View>,
 }
 
-/// Whether a clock has an access of a lane of an agent to memory of a PE. What is known of a block, each of its threads has done. What has been
-/// delivered, has been read before.
+/// Whether a clock knows an access of an agent's lane to a PE's memory. If it knows a block up to a moment, it knows what each of the block's threads
+/// has done by then. If it knows that a transfer was delivered, it knows that its source was read before.
 #[inline]
 pub(super) fn knows(
     clock: &Clock,

@@ -1,4 +1,4 @@
-//! What each round of a loop does again in the same way: what it comes through before it looks, and what it computes there from what does not change.
+//! What is the same in each round of a loop: the way to the look, and values that are computed on it from what does not change.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,10 +7,10 @@ use super::text::{Name, Text};
 use super::unused::{self, Times};
 use crate::syntax::{Instruction, Operand};
 
-/// A value that is computed from more than this in each round counts as another one each time.
+/// A value that is computed from more parts than this counts as a new one in each round.
 const MOST_PARTS: u32 = 256;
 
-/// What everybody has come through who comes to an instruction: where nothing else leads there, from the last place to which several ways lead.
+/// The only way to an instruction, from the last place to which several ways lead: every thread that comes to the instruction has passed it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Way {
     /// The instructions, in this order.
@@ -48,13 +48,13 @@ pub(super) enum Same<'a> {
 /// Spaces that are the thread's own, or that nobody writes to.
 const OWN: &[&str] = &["local", "param", "const"];
 
-/// Whether an instruction loads what others may change, and is ordered by nothing.
+/// Whether an instruction is a plain load of what others may change.
 pub(super) fn is_plain_load(instruction: &Instruction<'_>) -> bool {
     const STRONG: &[&str] = &["volatile", "relaxed", "acquire", "mmio"];
     instruction.opcode == "ld" && !instruction.modifiers.iter().any(|word| OWN.contains(word) || STRONG.contains(word))
 }
 
-/// Whether an instruction loads what others may change, so that it sees that.
+/// Whether an instruction is a strong load of what others may change.
 pub(super) fn is_strong_load(instruction: &Instruction<'_>) -> bool {
     let is_strong = |word: &&str| matches!(*word, "volatile" | "relaxed" | "acquire");
     let is_own = |word: &&str| OWN.contains(word);
@@ -77,7 +77,8 @@ impl<'a> Text<'a> {
         way
     }
 
-    /// Where one has been who comes to an instruction, if that is one place; and whether a branch was taken there, if it may not be.
+    /// The only instruction from which a thread comes to this one. For a branch that depends on a predicate, also whether it was taken. `None`: there are
+    /// several.
     fn only_way_to(&self, at: usize) -> Option<(usize, Option<bool>)> {
         let before = at.checked_sub(1)?;
         let (_, previous) = self.body[before];
@@ -135,7 +136,7 @@ impl<'a> Text<'a> {
         Some(Same::Computed { opcode, modifiers: modifiers.clone(), operands: operands[1..].to_vec(), sources })
     }
 
-    /// Whether the value of a register is the same in every round, from the first on, for who has come to a look, and also at the loop's end.
+    /// Whether a register has the same value in every round when the thread comes to a look, from the first round on, and at the loop's end.
     pub(super) fn is_always_same(&self, name: Name<'a>, way: &Way, walk: &Walk<'a, '_>) -> bool {
         let mut written = walk.passed.iter().filter(|&&at| self.names_of(at).any(|other| other == name));
         let is_one = written.next().is_none_or(|&at| way.has(at)) && written.next().is_none();

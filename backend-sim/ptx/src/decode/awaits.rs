@@ -1,7 +1,7 @@
 //! Tests of mbarriers that are waits: a test that fails only leads to the same test again, and leaves nothing behind.
 //!
-//! So it is in `while (!try_wait(barrier, parity));`, and in the wait of a `cuda::barrier`, which tests, counts, looks at a clock, sleeps, and tests again. As in
-//! [`polls`](super::polls), whoever explores schedules need not try each test in vain: the thread goes on when the phase is over.
+//! Examples are `while (!try_wait(barrier, parity));` and the wait of a `cuda::barrier`, which tests, counts, looks at a clock, sleeps,
+//! and tests again. As in [`polls`](super::polls), whoever explores schedules need not try each test in vain: the thread goes on when the phase is over.
 //!
 //! What follows a test is walked through for both of its [results](super::rounds). Where it fails, all ways must lead to tests of the same phase of the same
 //! mbarrier. Where it succeeds, all these tests must lead to the same place.
@@ -32,7 +32,7 @@ fn waits(text: &Text<'_>, at: usize) -> Option<usize> {
     let mut walk = Walk::new(&|_, instruction| is_test(instruction), None);
     let tests = tests_behind(text, at, &phase, &mut walk)?;
     if walk.passed.iter().any(|&at| is_strong_load(text.body[at].1)) {
-        return None; // nobody looks there for who waits
+        return None; // a thread that waits would not make this load
     }
     let ends = tests.iter().map(|&test| text.leads_to(test + 1, known_behind(text, test, 1), &walk));
     let (end, known) = lead_to_one(ends)?;

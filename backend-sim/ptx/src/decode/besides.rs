@@ -29,7 +29,7 @@ pub(super) struct Beside<'a> {
 
 impl<'a> Text<'a> {
     /// Walks the ways of a branch that a look besides decides. One of them may lead anywhere: then the loop goes on only while that look finds what leads
-    /// to the other one. Whether one leads to looks; `None`: the branch is decided by something else.
+    /// to the other one. Returns whether one leads to looks. `None`: the branch is decided by something else.
     pub(super) fn walk_besides(
         &self,
         branch: usize,
@@ -38,7 +38,7 @@ impl<'a> Text<'a> {
         looks: &mut Vec<usize>,
     ) -> Option<bool> {
         let (load, decides) = self.decided_besides(branch)?;
-        // of a load before the look and a branch behind it, the first round has a value that is old when the thread waits
+        // with the load before the look and the branch behind it, the branch would use a value from before the wait
         if !walk.passed.contains(&load) || walk.way.has(load) != walk.way.has(branch) {
             return None;
         }

@@ -19,7 +19,7 @@ pub(super) struct Decides<'a> {
     chain: BTreeSet<usize>,
     view: View<Operand<'a>>,
     ty: Type,
-    /// True is its result where the part of the word compares so.
+    /// Its result is true where the part of the word compares so.
     compare: Compare,
     against: Operand<'a>,
     /// Registers that the loop may not change.
@@ -37,7 +37,8 @@ enum Takes<'a> {
 }
 
 impl<'a> Decides<'a> {
-    /// Whether a look with which a loop goes on leaves the word as it was, or, if it leaves the same in any case, another one does that finds this.
+    /// Whether a look after which the loop goes on leaves the word as it was. An exchange may change it once, as it leaves the same value whatever it
+    /// finds. Then the next look finds that value: it must go on as well.
     pub(super) fn leaves(&self, result: u64) -> bool {
         let compare = self.ending(result);
         let ends = |is_equal: bool| match compare {
@@ -66,12 +67,12 @@ impl<'a> Decides<'a> {
         }
     }
 
-    /// How what ends a loop that goes on with this result compares.
+    /// The comparison that ends a loop which goes on with this result.
     fn ending(&self, result: u64) -> Compare {
         if result == 1 { self.compare.negated() } else { self.compare }
     }
 
-    /// What a look finds that changes anything, in a loop that goes on with this result.
+    /// What a look must find to change anything, in a loop that goes on with this result.
     pub(super) fn until(&self, result: u64) -> Until<Operand<'a>> {
         let (compare, is_used, reloads) = (self.ending(result), false, false);
         match &self.takes {

@@ -28,7 +28,7 @@ pub(super) fn of<'a>(text: &Text<'a>) -> BTreeMap<Part, Poll<'a>> {
     with_votes_among_them(text, polls.collect()).into_iter().map(|(at, poll)| (text.parts[at], poll)).collect()
 }
 
-/// Of these, all but those whose votes others may take part in who do something else where they vote in vain.
+/// Leaves out the loops in whose votes other threads may take part that do something else after a vote in vain.
 fn with_votes_among_them<'a>(text: &Text<'a>, mut polls: BTreeMap<usize, Poll<'a>>) -> BTreeMap<usize, Poll<'a>> {
     loop {
         let voted: BTreeSet<usize> = polls.values().flat_map(|poll| &poll.votes).copied().collect();
@@ -97,8 +97,8 @@ fn ends<'a>(text: &Text<'a>, first: usize, at_votes: AtVotes) -> Option<Poll<'a>
     })
 }
 
-/// The loop of a look that ends like this, if looks in vain lead to looks alike, and leave nothing behind; and what ends one of them ends all. `again`: whether
-/// one that is not in vain may lead to another one.
+/// The loop of a look, if `until` ends it. Looks in vain must lead to looks at the same and leave nothing behind, and what ends one look must end all
+/// of them. `again`: whether a look that is not in vain may lead to another look.
 fn ends_when<'a>(
     text: &Text<'a>,
     first: usize,

@@ -1,8 +1,9 @@
 //! Rounds of loops that only look at something until it is so, and leave nothing behind where it is not.
 //!
 //! What follows a look in vain is walked through. All ways must lead to looks at the same, through instructions that compute registers at
-//! which nothing else looks. Before it looks, the thread may look elsewhere, also again and again: what it sees there in vain, it need not see. Only what depends on a clock may lead elsewhere, as in loops that give up after some seconds: no time passes for
-//! who waits. And a loop that has gone round very often may fail.
+//! which nothing else looks. Before its look, the thread may look at other words, also repeatedly: it need not see what it would see there in vain.
+//! Only a branch that depends on a clock may lead elsewhere, as in loops that give up after some seconds: no time passes for a thread that waits.
+//! And a loop that has gone round very often may fail.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,7 +18,7 @@ use crate::world::Until;
 /// More steps than this on the ways from a look in vain: it is no wait.
 pub(super) const MOST_STEPS: usize = 1_000;
 
-/// More than this with those on ways that were given up, for all looks of a loop.
+/// The same limit for all looks of a loop together, with the steps on ways that were given up.
 const MOST_TRIED: usize = 10 * MOST_STEPS;
 
 /// A time limit below this may be over before the first look, and so many looks may be too few.
@@ -53,7 +54,7 @@ pub(super) struct Walk<'a, 'l> {
     pub(super) written: BTreeSet<Name<'a>>,
     /// Loads besides that decide whether the loop goes on: the result with which it does, and what they must not find.
     pub(super) besides: BTreeMap<usize, (u64, Until<Operand<'a>>)>,
-    /// Of those, the ones that depend on a clock, and the ones that compare a counter with a large number.
+    /// Of the written registers, those that depend on a clock, and those that compare a counter with a large number.
     timed: BTreeSet<Name<'a>>,
     counted: BTreeSet<Name<'a>>,
     /// Where it has been, with what was known there, since the last look; `true`: all ways from there lead to looks.
@@ -82,7 +83,7 @@ impl<'a, 'l> Walk<'a, 'l> {
         self.timed.contains(name)
     }
 
-    /// Whether it, or one like it, was too long. Then nobody knows where a way leads that it has not come to the end of.
+    /// Whether this walk, or one that shares its limit, was too long. Then it is not known where a way leads whose end it has not reached.
     pub(super) fn is_given_up(&self) -> bool {
         self.left.get() == 0
     }

@@ -1,6 +1,6 @@
-//! Instructions in a simpler form that does the same, as those who look for [waits](super::polls) read them.
+//! Simpler forms of instructions, with the same effect, in which [waits](super::polls) are looked for.
 //!
-//! * A load of a vector is the loads of its elements: so a thread makes them, one behind the other.
+//! * A load of a vector becomes the loads of its elements, one behind the other, as a thread makes them.
 //! * Loads, atomics and comparisons name what a register is a copy of. Compilers copy an address in front of each piece of inline assembly.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -17,7 +17,7 @@ pub(super) struct Vote<'a> {
     pub(super) of: &'a Operand<'a>,
     /// Where the result goes.
     pub(super) target: Name<'a>,
-    /// Who votes so makes that the result.
+    /// One such vote makes that the result.
     pub(super) decides: u64,
 }
 
@@ -54,7 +54,7 @@ impl<'a> Text<'a> {
             walk.again(None);
             self.walk(at + 1, Known::from([(vote.target, vote.decides)]), walk, &mut found)?;
         }
-        // of others nobody knows how they end
+        // a way has come to other votes: their results are not known
         (walk.votes == votes).then_some(found)
     }
 
@@ -102,7 +102,7 @@ impl<'a> Text<'a> {
         })
     }
 
-    /// Of registers that a look computes, those that no other instruction of the loop writes, but with a number.
+    /// Of registers that a look computes, those that no other instruction of the loop writes, except with a constant.
     pub(super) fn only_of_looks(
         &self,
         of_word: BTreeSet<Name<'a>>,

@@ -59,7 +59,8 @@ impl Machine {
         side.comparison.holds(self.heap.load(side.pe, side.variable), side.wanted)
     }
 
-    /// A thread begins to wait. It looks there now: that may race with what others do. Whether nothing was wrong with that.
+    /// A thread begins to wait. It looks there now: that may race with what others do. Returns whether these looks were
+    /// right.
     pub(super) fn looks_besides(&mut self, thread: AgentId, id: BlockId, besides: Besides) -> bool {
         for look in &besides.looks {
             if onesided_ptx::is_shared(look.address) {

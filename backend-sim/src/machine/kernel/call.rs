@@ -105,7 +105,7 @@ impl Machine {
         };
         let pe = self.agents[block_agent].pe;
         match request {
-            // who asks this in a loop does nothing that others see, and waits for something else
+            // such a call does nothing that others see: a loop around it waits for something else
             Request::Nothing => self.answer_thread(id, &call, function, 0, Some(&[])),
             Request::Query(value) => self.answer_thread(id, &call, function, value, Some(&[])),
             Request::Ptr { address, pe: of } => {

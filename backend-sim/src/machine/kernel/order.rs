@@ -202,7 +202,8 @@ impl Machine {
         }
     }
 
-    /// A fence acquires nothing: notes what it would have, had it been made by the threads that read, before they told this one.
+    /// A fence behind a barrier does not acquire what other threads have read. Notes what it would acquire if those threads had made it
+    /// before the barrier.
     fn fence_behind_a_barrier(&mut self, id: BlockId, agent: AgentId, fence: At) {
         let Running { heard, threads, .. } = &self.kernels.blocks[id];
         for (&reader, read) in heard.pending.iter().flat_map(|(thread, all)| all.iter().map(move |read| (thread, read)))

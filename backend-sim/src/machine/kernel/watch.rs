@@ -36,7 +36,7 @@ impl Watch {
 }
 
 impl Watches {
-    /// A poll of a thread is made again, because something that it has read, before this step each, was changed by this step or later ones.
+    /// A thread polls again, because something that it has read was changed. `reads`: each object, with the first step whose changes count.
     pub(super) fn begin_behind(&mut self, thread: usize, reads: Vec<(Object, usize)>) {
         let mut watch = Watch::default();
         for (object, since) in reads {
@@ -73,7 +73,8 @@ impl Watches {
         self.of.values_mut().filter(|watch| watch.is_read(&at)).for_each(|watch| watch.changes.push(step));
     }
 
-    /// Whether nothing has changed of what a thread has polled, at an access to some of it: then it polls that no longer.
+    /// Whether an access polls nothing again. It does if the thread has polled this object, and something in its watch has changed since. Otherwise the
+    /// watch ends here.
     pub(super) fn is_over(&mut self, thread: usize, at: &Object) -> bool {
         match self.of.get_mut(&thread) {
             Some(watch) if watch.is_read(at) && !watch.changes.is_empty() => false,
@@ -85,14 +86,15 @@ impl Watches {
         }
     }
 
-    /// At a thread's first access to something that it has polled, and that has changed since then: what it was.
+    /// At a thread's first access to an object that it has polled, if something in its watch has changed since: takes the watch.
     fn polls(&mut self, thread: usize, at: &Object) -> Option<Watch> {
         let watch = self.of.get_mut(&thread)?;
         (watch.is_read(at) && !watch.changes.is_empty()).then(|| std::mem::take(watch))
     }
 }
 
-/// What was read at these addresses, of global memory and of the block's shared memory. By what grids synchronize is not polled in steps.
+/// What was read at these addresses, of global memory and of the block's shared memory. Without the words by which grids
+/// synchronize: these are not polled in steps.
 pub(super) fn objects(block: BlockName, reads: &[(u64, u8)], workspaces: &Workspaces) -> impl Iterator<Item = Object> {
     reads.iter().filter_map(move |&(address, bytes)| match address::place(address, bytes.into()) {
         Some((pe, span)) if workspaces.has(pe, span.alloc) => None,
