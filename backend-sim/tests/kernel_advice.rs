@@ -138,6 +138,55 @@ fn a_word_that_is_swapped_is_read_by_an_atomic() {
     insta::assert_snapshot!(missing, @"an atomic read (atomic_fetch) in place of the call at advice.cu:164");
 }
 
+/// A lock or a ticket lacks its fence, on either side, and no atomic in place of what it protects.
+#[test]
+fn blocks_that_take_turns_need_fences() {
+    let grid = Grid::new(2, 1).collective();
+    for (tickets, unlocks, takes) in [(0, 187, 180), (1, 186, 178)] {
+        is_right("in_turn", grid, &[tickets, 1, 1]);
+        assert_eq!(releasing("in_turn", &grid, &[tickets, 0, 0]), (183, unlocks, true));
+        assert_eq!(releasing("in_turn", &grid, &[tickets, 1, 0]), (183, unlocks, true));
+        assert_eq!(acquiring("in_turn", &grid, &[tickets, 0, 1]), (takes, 183, true));
+    }
+}
+
+/// A counter that is added to before and behind it is no lock.
+#[test]
+fn a_counter_is_no_lock() {
+    let grid = Grid::new(2, 1).collective();
+    is_right("counts_beside", grid, &[1]);
+    let (verdict, missing) = advice("counts_beside", &grid, &[0]);
+    let Some(MissingEdge::OneThread { at, updates: true }) = missing else { panic!("{verdict}") };
+    assert_eq!(at.line(), 195);
+}
+
+/// The reader hears of the count only through the flag of the last block, which is a store to another PE's memory.
+#[test]
+fn the_last_block_stores_behind_a_fence_of_the_system() {
+    let grid = Grid::new(2, 1).collective();
+    is_right("last_block_stores", grid, &[1]);
+    assert_eq!(acquiring("last_block_stores", &grid, &[0]), (204, 206, false));
+}
+
+#[test]
+fn a_word_that_a_kernel_swaps_is_loaded_strongly() {
+    let grid = Grid::new(2, 1).collective();
+    is_right("swaps_natively", grid, &[1]);
+    let (verdict, missing) = advice("swaps_natively", &grid, &[0]);
+    let missing = missing.unwrap_or_else(|| panic!("{verdict}"));
+    insta::assert_snapshot!(missing, @"a strong load (volatile, ld.relaxed.sys) in place of the plain one at advice.cu:220: the word is compared and swapped beside it");
+}
+
+/// A put under a lock is completed before the lock is given back, not before somebody else reads.
+#[test]
+fn a_put_under_a_lock_is_complete_before_it_is_given_back() {
+    let grid = Grid::new(2, 1).collective();
+    is_right("puts_under_a_lock", grid, &[1]);
+    let (verdict, missing) = advice("puts_under_a_lock", &grid, &[0]);
+    let Some(MissingEdge::Quiet { after, before }) = missing else { panic!("{verdict}") };
+    assert_eq!([after.line(), before.line()], [233, 236]);
+}
+
 /// Memory of a kernel's own is none that the simulator has.
 #[test]
 fn a_kernel_that_allocates_is_told_what_to_do() {

@@ -168,3 +168,70 @@ extern "C" __global__ void adds_by_swap(int *data, uint64_t *flag, int *seen, in
         old = found;
     }
 }
+
+// Blocks take turns: by a lock, or by tickets. Each adds to what the one before it has left.
+extern "C" __global__ void in_turn(int *data, uint64_t *flag, int *seen, int tickets, int acquires, int releases) {
+    if (nvshmem_my_pe() == 0 || threadIdx.x != 0) return;
+    unsigned *lock = (unsigned *)flag, *next = lock + 1, ticket = 0;
+    if (tickets) {
+        ticket = atomicAdd(next, 1);
+        while (*(volatile unsigned *)lock != ticket) {}
+    } else {
+        while (atomicCAS(lock, 0, 1) != 0) {}
+    }
+    if (acquires) __threadfence();
+    *data = *data + 21;
+    *seen = *data;
+    if (releases) __threadfence();
+    if (tickets) *(volatile unsigned *)lock = ticket + 1;
+    else atomicExch(lock, 0);
+}
+
+// Each block counts how often it has come, which orders nothing, and adds to a sum.
+extern "C" __global__ void counts_beside(int *data, uint64_t *flag, int *seen, int atomically) {
+    if (nvshmem_my_pe() == 0 || threadIdx.x != 0) return;
+    atomicAdd((unsigned *)flag, 1);
+    if (atomically) atomicAdd(data, 21);
+    else *data = *data + 21;
+    atomicAdd((unsigned *)flag, 1);
+}
+
+// The last block to count tells by a store of its own what all have stored.
+extern "C" __global__ void last_block_stores(int *data, uint64_t *flag, int *seen, int fences) {
+    if (nvshmem_my_pe() == 0) {
+        ((int *)nvshmem_ptr(data, 1))[blockIdx.x] = 21;
+        __threadfence_system();
+        if (atomicAdd((unsigned *)flag, 1) == gridDim.x - 1) {
+            if (fences) __threadfence_system();
+            *(volatile uint64_t *)nvshmem_ptr(flag, 1) = 1;
+        }
+    } else if (blockIdx.x == 0) {
+        while (*(volatile uint64_t *)flag != 1) {}
+        __threadfence_system();
+        *seen = data[0] + data[1];
+    }
+}
+
+// As `adds_by_swap`, by the atomics of CUDA in the memory of one PE.
+extern "C" __global__ void swaps_natively(int *data, uint64_t *flag, int *seen, int strongly) {
+    if (nvshmem_my_pe() == 0) return;
+    int old, assumed;
+    if (strongly) old = *(volatile int *)data;
+    else asm volatile("ld.global.b32 %0, [%1];" : "=r"(old) : "l"(data) : "memory");
+    do {
+        assumed = old;
+        old = atomicCAS(data, assumed, assumed + 21);
+    } while (old != assumed);
+    atomicMax(seen, assumed + 21);
+}
+
+// Under a lock of NVSHMEM, a put must be complete before the lock is given back.
+extern "C" __global__ void puts_under_a_lock(int *data, uint64_t *flag, int *seen, int quiets) {
+    if (nvshmem_my_pe() == 0) return;
+    while (nvshmem_uint64_atomic_compare_swap(flag, 0, 1, 0) != 0) {}
+    int value = nvshmem_int_g(data, 0);
+    nvshmem_int_p(data, value + 21, 0);
+    atomicMax(seen, value + 21);
+    if (quiets) nvshmem_quiet();
+    nvshmem_uint64_atomic_set(flag, 0, 0);
+}

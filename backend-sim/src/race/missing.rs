@@ -69,6 +69,11 @@ pub enum MissingEdge {
         /// The line that loads.
         read: At,
     },
+    /// A kernel loads plainly a word that a kernel compares and swaps.
+    StrongLoad {
+        /// The line that loads.
+        at: At,
+    },
     /// The transfer is complete, and was promised to its destination only: that PE must have seen it and then synchronize with the
     /// reader, who reads on another path.
     Through {
@@ -236,6 +241,7 @@ impl MissingEdge {
             MissingEdge::Copy { at, before, writes: true } => ("cp.async.bulk.wait_group", at, before),
             MissingEdge::Copy { at, before, .. } => ("mbarrier.try_wait", at, before),
             MissingEdge::StrongStore { at, .. } => ("volatile store", at, at),
+            MissingEdge::StrongLoad { at } => ("volatile load", at, at),
             MissingEdge::Atomic { at, writes: true, .. } => ("signal_op", at, at),
             MissingEdge::Atomic { at, remote: true, .. } => ("atomic_fetch", at, at),
             MissingEdge::Atomic { at, .. } => ("signal_fetch", at, at),
@@ -305,6 +311,10 @@ impl fmt::Display for MissingEdge {
                 f,
                 "a strong store (volatile, st.relaxed.sys, or an atomic of the system) in place of the plain one at {at:#}: the strong load at \
                  {read:#} knows nothing of a plain store"
+            ),
+            MissingEdge::StrongLoad { at } => write!(
+                f,
+                "a strong load (volatile, ld.relaxed.sys) in place of the plain one at {at:#}: the word is compared and swapped beside it"
             ),
             MissingEdge::SystemFence { at } => {
                 write!(f, "a fence of system scope (__threadfence_system) in place of the one at {at}")

@@ -1,7 +1,7 @@
 //! A block's turn: its threads run until somebody else may act.
 
 use onesided::At;
-use onesided_ptx::{Access, AccessKind, Order, Scope, Stop};
+use onesided_ptx::{Access, AccessKind, AtomicOp, Order, Scope, Stop};
 
 use super::super::agent::{Pending, State};
 use super::super::aim::Aim;
@@ -120,7 +120,7 @@ impl Machine {
         let past = self.past_of_threads(id, &[thread]);
         let state = &mut self.agents[agent];
         state.past.join(&past);
-        (state.call, state.at) = (call, Some(at));
+        (state.call, state.at, state.aim) = (call, Some(at), None);
         agent
     }
 
@@ -167,10 +167,12 @@ impl Machine {
 
     fn aim_thread(&mut self, agent: AgentId, id: BlockId, access: &Access) {
         let me = self.agents[agent].pe;
-        let object = match Object::shared(self.block_name(id), access.address, access.bytes) {
-            None => {
-                self.at_address(me, access.address, access.bytes.into()).ok().map(|(pe, span)| Object::memory(pe, span))
-            }
+        let (address, bytes) = match access.within.goes_on() && self.promises.whole_words {
+            true => (access.address & !7, 8),
+            false => (access.address, access.bytes),
+        };
+        let object = match Object::shared(self.block_name(id), address, bytes) {
+            None => self.at_address(me, address, bytes.into()).ok().map(|(pe, span)| Object::memory(pe, span)),
             shared => shared,
         };
         self.agents[agent].aim = object.map(|object| Aim::new(object, access.kind != AccessKind::Load));
@@ -198,9 +200,25 @@ pub(super) fn name_of(access: &Access) -> &'static str {
         (AccessKind::Store, _) => {
             ["relaxed store within the block", "relaxed store within the GPU", "relaxed store"][scope]
         }
-        (AccessKind::Atomic(_), _) => ["atomic within the block", "atomic within the GPU", "atomic of a kernel"][scope],
+        (AccessKind::Atomic(op), _) => name_of_atomic(op)[scope],
         (AccessKind::Arrive { .. }, _) => "arrival at an mbarrier",
         (AccessKind::BulkLoad, _) => "load of a bulk copy",
         (AccessKind::BulkStore, _) => "store of a bulk copy",
+    }
+}
+
+/// An atomic as CUDA C++ names it, in the scopes of a block, of a GPU and of the system.
+fn name_of_atomic(op: AtomicOp) -> [&'static str; 3] {
+    match op {
+        AtomicOp::Add => ["atomicAdd_block", "atomicAdd", "atomicAdd_system"],
+        AtomicOp::Inc => ["atomicInc_block", "atomicInc", "atomicInc_system"],
+        AtomicOp::Dec => ["atomicDec_block", "atomicDec", "atomicDec_system"],
+        AtomicOp::Min => ["atomicMin_block", "atomicMin", "atomicMin_system"],
+        AtomicOp::Max => ["atomicMax_block", "atomicMax", "atomicMax_system"],
+        AtomicOp::And => ["atomicAnd_block", "atomicAnd", "atomicAnd_system"],
+        AtomicOp::Or => ["atomicOr_block", "atomicOr", "atomicOr_system"],
+        AtomicOp::Xor => ["atomicXor_block", "atomicXor", "atomicXor_system"],
+        AtomicOp::Exchange => ["atomicExch_block", "atomicExch", "atomicExch_system"],
+        AtomicOp::CompareSwap => ["atomicCAS_block", "atomicCAS", "atomicCAS_system"],
     }
 }
