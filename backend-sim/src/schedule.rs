@@ -261,7 +261,11 @@ impl FromStr for Schedule {
             [cluster, profile, pieces, arguments, choices, fingerprint] => {
                 (cluster, profile, pieces, Some(arguments), choices, fingerprint)
             }
-            _ => return Err(wrong(&format!("it has {} parts of 6; a part is missing, or it was cut", fields.len()))),
+            ref rest => {
+                let why =
+                    if rest.len() < 5 { "a part is missing, or it was cut" } else { "something stands behind it" };
+                return Err(wrong(&format!("it has {} parts, and not 6, or 7 with arguments: {why}", fields.len())));
+            }
         };
         let (pes, nodes) = cluster.split_once('x').ok_or_else(|| wrong("the cluster is not PEs x nodes"))?;
         let (nodes, gpus) = nodes.split_once('g').map_or((nodes, None), |(nodes, gpus)| (nodes, Some(gpus)));
@@ -381,7 +385,7 @@ mod tests {
             ("os3.4x1.spec.p4.o.none", "of another version of this project"),
             ("os1.4x1.spec.p4.o.0", "of another version of this project"),
             ("ot2.4x1.spec.p4.o.none", "does not begin with \"os2\""),
-            ("os2.4x1.spec.p4.o", "5 parts of 6"),
+            ("os2.4x1.spec.p4.o", "5 parts, and not 6, or 7 with arguments: a part is missing"),
             ("os2.4.spec.p4.o.none", "PEs x nodes"),
             ("os2.-4x1.spec.p4.o.none", "\"-4\" is not a number"),
             ("os2.4x1.fast.p4.o.none", "\"fast\" is not a profile"),

@@ -1,7 +1,7 @@
 //! Kernels that compare and swap a word, or exchange it, until they have found what they look for: each is a wait, and only the order in which they find it matters.
 
 use onesided::{Grid, Pe, Result, Source, args};
-use onesided_sim::{Config, Explore, Explored, Sim, Simulation, VerdictKind};
+use onesided_sim::{Config, Explore, Explored, Sim, Simulation, Strategy, VerdictKind};
 
 const LOCKS: &str = include_str!("../ptx/kernels/locks.ptx");
 
@@ -64,6 +64,32 @@ fn polls_by_atomics_that_change_nothing_have_a_class_for_each_order() {
     for (pes, come, look) in [(1, 1, 1), (2, 2, 6), (3, 6, 90)] {
         assert_eq!(proved(pes, runs("polls_by_atomics", 1, pes as i32)).schedules, come * look, "{pes}");
     }
+}
+
+/// Partial-order sampling draws the steps of threads again behind each on which they depend: that one of two takes all of its tickets first has a
+/// probability of some 2^-8. If the other's priority stayed, it would be 1/9.
+#[test]
+fn sampling_knows_which_steps_of_threads_depend_on_each_other() {
+    let program = |pe: &Pe<Sim>| {
+        let (next, last) = (pe.alloc_zeroed::<i32>(1)?, pe.alloc_zeroed::<i32>(2)?);
+        let (module, stream) = (pe.module(&Source::ptx("locks.ptx", LOCKS))?, pe.stream()?);
+        let kernel = module.kernel("takes_tickets")?;
+        // SAFETY: the kernel takes three pointers to numbers, and has two threads.
+        unsafe { pe.on(&stream).launch(&kernel, &Grid::new(1, 2), args![&next, &last, &last])? };
+        pe.synchronize(&stream)?;
+        let tickets = pe.read(&last)?.to_vec();
+        pe.free(last)?;
+        pe.free(next)?;
+        Ok(tickets)
+    };
+    let how = Explore::Random { schedules: 1000, seed: 0, strategy: Strategy::Pos };
+    let mut first = 0;
+    let explored = Simulation::new(Config::pes(1)).unwrap().explore(how, program, |run| {
+        first += usize::from(run.results[0].as_ref().unwrap()[0] == 7);
+        std::ops::ControlFlow::<()>::Continue(())
+    });
+    assert_eq!(explored.unwrap().schedules, 1000);
+    assert!(first < 20, "{first}");
 }
 
 /// What a lock is to order is not ordered where its release tells nothing.

@@ -248,6 +248,20 @@ fn an_access_beyond_the_end_names_the_buffer() {
     assert_eq!(at.to_string(), "litmus.cu:104");
 }
 
+/// Also of the first buffer of a PE, and of one that follows another.
+#[test]
+fn an_access_before_the_beginning_names_the_buffer() {
+    for number in 0..2 {
+        let run = run(2, |pe| {
+            let buffers = [pe.alloc_zeroed::<i32>(4)?, pe.alloc_zeroed::<i32>(4)?];
+            launch(pe, "beyond", &Grid::new(1, 1), args![&buffers[number], -2i32])?;
+            buffers.into_iter().try_for_each(|buffer| pe.free(buffer))
+        });
+        let VerdictKind::Kernel { message, .. } = &run.verdict.kind else { panic!("{}", run.verdict) };
+        assert!(message.contains(&format!("4 bytes, 8 before buf{number}, which has 16 (made at")), "{message}");
+    }
+}
+
 /// PE 0's kernel ends in a fault, and the hosts of the others race: both are told, in order and in a search.
 #[test]
 fn a_fault_hides_no_race_of_the_others() {

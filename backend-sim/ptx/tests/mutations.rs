@@ -85,7 +85,7 @@ const WORDS: [&str; 40] = [
 ];
 
 fn mutation() -> impl Strategy<Value = Mutation> {
-    (0..8_u8, any::<usize>(), any::<usize>(), prop::sample::select(&WORDS[..]))
+    (0..10_u8, any::<usize>(), any::<usize>(), prop::sample::select(&WORDS[..]))
         .prop_map(|(kind, at, other, word)| Mutation { kind, at, other, word })
 }
 
@@ -102,6 +102,8 @@ fn mutated(text: &str, mutations: &[Mutation]) -> String {
             1 => lines.insert(at, lines[other].clone()),
             2 => lines.swap(at, other),
             3 => lines.truncate(at),
+            8 => lines[at] = without_operands(&lines[at]),
+            9 => lines[at] = with_an_empty_list(&lines[at]),
             kind => {
                 let mut words: Vec<&str> = lines[at].split_inclusive([' ', '\t', ',', '.']).collect();
                 if words.is_empty() {
@@ -120,6 +122,22 @@ fn mutated(text: &str, mutations: &[Mutation]) -> String {
         }
     }
     lines.join("\n")
+}
+
+/// An instruction's line up to its opcode.
+fn without_operands(line: &str) -> String {
+    match line.trim_start().split_once([' ', '\t']) {
+        Some((opcode, _)) => format!("{opcode};"),
+        None => line.to_owned(),
+    }
+}
+
+/// The same line, with nothing between its braces.
+fn with_an_empty_list(line: &str) -> String {
+    match (line.find('{'), line.rfind('}')) {
+        (Some(begin), Some(end)) if begin < end => format!("{}{}", &line[..=begin], &line[end..]),
+        _ => line.to_owned(),
+    }
 }
 
 /// Parses; what is accepted runs for a while, with every parameter a pointer to zeros.

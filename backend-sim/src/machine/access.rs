@@ -31,8 +31,8 @@ pub(crate) struct Actor {
 /// A block of a kernel: its PE, and its number among the PE's agents. It is the same in every schedule, in whatever order blocks begin.
 pub(super) type BlockName = (PeId, u32);
 
-/// Shared memory of blocks is named as allocations of their PE are: by the number of the block, beyond all others. Those numbers have 27 bits at most
-/// (`bits_of_ordinals`).
+/// A block's shared memory is named as an allocation of its PE: by the block's number, with this bit set, which no other allocation has.
+/// Block numbers have 27 bits at most (`bits_of_ordinals`).
 const OF_BLOCKS: u32 = 1 << 30;
 
 /// Whether it is a block's shared memory.
@@ -147,8 +147,9 @@ pub(crate) struct Comparison {
 }
 
 impl Comparison {
-    /// What is so where this is not.
+    /// The opposite comparison, of one that is not cyclic too.
     pub(crate) fn negated(self) -> Comparison {
+        debug_assert!(!self.or_cyclic, "its opposite is no comparison of this kind");
         let cmp = match self.cmp {
             Cmp::Eq => Cmp::Ne,
             Cmp::Ne => Cmp::Eq,
@@ -249,7 +250,7 @@ impl Object {
     }
 }
 
-/// So many bytes are kept as they were before a step, for waits that look at one of their words.
+/// The old values of a write are kept up to this many bytes, for waits that look at one of its words.
 const MOST_KEPT: usize = 64 << 10;
 
 impl Access {

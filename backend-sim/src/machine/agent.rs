@@ -122,6 +122,32 @@ pub(crate) enum State {
     Done,
 }
 
+impl State {
+    /// Whether there is something to drop.
+    #[inline]
+    fn owns_memory(&self) -> bool {
+        match self {
+            State::Waiting(_) | State::Completing { .. } | State::Pending(Pending::Enter(_)) => true,
+            State::Running
+            | State::Pending(Pending::Call | Pending::Access)
+            | State::AwaitingPhase(_)
+            | State::Flushing
+            | State::Transferring
+            | State::Reading
+            | State::Inside { .. }
+            | State::JoiningTeam { .. }
+            | State::Exchanging { .. }
+            | State::Synchronizing { .. }
+            | State::AwaitingEvent { .. }
+            | State::AwaitingStarts { .. }
+            | State::Draining
+            | State::InKernel
+            | State::Parked
+            | State::Done => false,
+        }
+    }
+}
+
 /// A step that is a choice.
 #[derive(Debug)]
 pub(crate) enum Pending {
@@ -249,6 +275,7 @@ impl Agent {
         self.call = "start";
         self.at = None;
         self.chosen = false;
+        self.aim = None;
         self.ready = None;
         self.issued = 0;
         self.unread = 0;
@@ -299,9 +326,9 @@ impl Agent {
     /// Changes what it is doing. Most states own nothing: there is nothing to drop, and no drop to call.
     #[inline]
     pub(crate) fn set(&mut self, state: State) {
-        match self.state {
-            State::Waiting(_) | State::Completing { .. } | State::Pending(Pending::Enter(_)) => self.state = state,
-            _ => std::mem::forget(std::mem::replace(&mut self.state, state)),
+        match self.state.owns_memory() {
+            true => self.state = state,
+            false => std::mem::forget(std::mem::replace(&mut self.state, state)),
         }
     }
 

@@ -70,7 +70,8 @@ impl Machine {
     fn aims_of_agent(&self, id: AgentId, into: &mut Vec<Aim>) {
         let agent = &self.agents[id];
         match &agent.state {
-            State::Pending(Pending::Call) if agent.queue.is_empty() => into.extend(agent.aim), // a host, or a block
+            State::Pending(Pending::Call) if agent.queue.is_empty() => into.extend(agent.aim), // a host
+            State::Pending(Pending::Access) => into.extend(agent.aim),
             State::Pending(Pending::Call) => {
                 if let Some(Task::Op { op, .. }) = agent.queue.front().map(|work| &work.what) {
                     into.extend(aim_of(agent.pe, &op.effect()));

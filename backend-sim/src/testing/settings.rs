@@ -71,7 +71,7 @@ pub(super) mod tests {
             ("ONESIDED_SCHEDULES", "0", "ONESIDED_SCHEDULES is 0 in the environment; expected at least 1"),
             ("ONESIDED_TIME", "", "ONESIDED_TIME is \"\" in the environment; expected a whole number"),
             ("ONESIDED_SEED", "-1", "ONESIDED_SEED is \"-1\" in the environment; expected a whole number"),
-            ("ONESIDED_REPLAY", "os2", "ONESIDED_REPLAY: \"os2\" is not a schedule: it has 1 parts of 6"),
+            ("ONESIDED_REPLAY", "os2", "ONESIDED_REPLAY: \"os2\" is not a schedule: it has 1 parts, and not 6"),
         ] {
             let error = settings(&[(variable, value)]).unwrap_err();
             assert!(error.starts_with(why), "{error}");

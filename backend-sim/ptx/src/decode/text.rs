@@ -1,4 +1,4 @@
-//! A function's text, as far as loops that only wait are found in it: what its names are, who reads them, and where branches lead.
+//! A function's text, as the search for loops that only wait needs it: what its names are, who reads them, and where branches lead.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -142,7 +142,7 @@ impl<'a> Text<'a> {
         self.readers.get(name).is_some_and(|all| !all.is_subset(passed))
     }
 
-    /// Whether something may read a register that comes from an instruction on, before it is written again.
+    /// Whether a thread that goes on from an instruction may read a register before it writes it again.
     pub(super) fn is_read_from(&self, name: &Name<'a>, from: usize) -> bool {
         let Some(readers) = self.readers.get(name) else { return false };
         let (mut seen, mut todo) = (BTreeSet::new(), vec![from]);
@@ -221,7 +221,7 @@ impl<'a> Text<'a> {
         let is_own = |word: &&str| matches!(*word, "local" | "const" | "param");
         match opcode {
             "ld" if modifiers.iter().any(is_own) => true,
-            "ld" => modifiers.iter().all(is_plain) && operands[1..].iter().all(|from| self.is_variable(from)),
+            "ld" => modifiers.iter().all(is_plain) && operands.iter().skip(1).all(|from| self.is_variable(from)),
             "st" => modifiers.first() == Some(&"param"),
             "call" => operands.iter().any(|callee| matches!(callee, Operand::Name { name, .. } if SAME.contains(name))),
             _ if IDLE.contains(&opcode) => true,

@@ -179,7 +179,10 @@ fn operand<'a>(cursor: &mut Cursor<'_, 'a>, depth: usize) -> Result<Operand<'a>,
     match cursor.next() {
         None => Err(cursor.truncated()),
         Some(Token::Mark('[')) => address(cursor, depth),
-        Some(Token::Mark('{')) => Ok(Operand::Vector(list(cursor, '}', depth)?)),
+        Some(Token::Mark('{')) => match list(cursor, '}', depth)? {
+            none if none.is_empty() => Err(cursor.error("a vector without elements")),
+            all => Ok(Operand::Vector(all)),
+        },
         Some(Token::Mark('(')) => Ok(Operand::List(list(cursor, ')', depth)?)),
         Some(Token::Mark('!')) => Ok(Operand::Not(cursor.word()?)),
         Some(Token::Mark('-')) => {

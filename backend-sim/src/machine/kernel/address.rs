@@ -1,12 +1,14 @@
 //! Addresses that kernels see: numbers that say PE, allocation and offset, so that pointer arithmetic works within an allocation,
-//! leads nowhere else, and means the same in every run.
+//! leads to no other one, and means the same in every run.
 //!
 //! | bits | symmetric memory | memory of one PE |
 //! |---|---|---|
 //! | 55, 54 | 1, 0 | 0, 1 |
 //! | 45 to 53 | PE | PE |
 //! | 33 to 44 | allocation | allocation |
-//! | 0 to 32 | offset | offset |
+//! | 0 to 32 | offset, and 1 GiB more | offset, and 1 GiB more |
+//!
+//! So an address before an allocation, as of an element -1, is one of that allocation still, and an error says so.
 //!
 //! A multicast address has 1, 1 in bits 55 and 54, and no PE.
 
@@ -22,7 +24,9 @@ const ALLOC: u32 = 33;
 /// Most PEs, allocations and bytes of one that addresses have room for.
 const PES: u64 = 1 << (54 - PE);
 const ALLOCS: u64 = 1 << (PE - ALLOC);
-const BYTES: usize = 1 << ALLOC;
+const BYTES: usize = (1 << ALLOC) - BEFORE as usize;
+/// The bytes before an allocation of which addresses say whose they are.
+const BEFORE: u64 = 1 << 30;
 
 /// What an address means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,23 +36,36 @@ pub(super) struct Spot {
     pub(super) offset: usize,
 }
 
-/// Splits an address, if it has the form of one.
+/// Splits an address, if it has the form of one, and does not lie before its allocation.
 #[inline]
 pub(super) fn split(address: u64) -> Option<Spot> {
+    split_signed(address).filter(|(_, before)| *before == 0).map(|(spot, _)| spot)
+}
+
+/// The same, and how many bytes it lies before its allocation. The offset is 0 there.
+#[inline]
+fn split_signed(address: u64) -> Option<(Spot, u64)> {
     let pe = PeId((address >> PE) as u32 & (PES as u32 - 1));
     let number = (address >> ALLOC) as u32 & (ALLOCS as u32 - 1);
-    let offset = offset(address);
+    let within = address & ((1 << ALLOC) - 1);
+    let (offset, before) = (within.saturating_sub(BEFORE) as usize, BEFORE.saturating_sub(within));
     match address >> 54 {
-        0b10 => Some(Spot { pe, alloc: AllocId(number), offset }),
-        0b01 => Some(Spot { pe, alloc: AllocId::new_external(number), offset }),
+        0b10 => Some((Spot { pe, alloc: AllocId(number), offset }, before)),
+        0b01 => Some((Spot { pe, alloc: AllocId::new_external(number), offset }, before)),
         _ => None,
     }
 }
 
-/// Where an address lies in its allocation.
+/// Where an address lies in its allocation. Before that, it is a number so large that nothing lies there.
 #[inline]
 pub(super) fn offset(address: u64) -> usize {
-    (address & (BYTES as u64 - 1)) as usize
+    (address & ((1 << ALLOC) - 1)).wrapping_sub(BEFORE) as usize
+}
+
+/// Whether bytes from an [`offset`] on lie within an allocation of so many.
+#[inline]
+pub(super) fn is_within(offset: usize, bytes: usize, len: usize) -> bool {
+    offset.checked_add(bytes).is_some_and(|end| end <= len)
 }
 
 /// Whether two addresses lie in the same allocation of the same PE, as far as numbers tell.
@@ -73,7 +90,7 @@ pub(super) fn join(pe: PeId, alloc: AllocId, offset: usize) -> Result<u64, Strin
             pe.index()
         ));
     }
-    Ok(window | u64::from(pe.0) << PE | u64::from(number) << ALLOC | offset as u64)
+    Ok(window | u64::from(pe.0) << PE | u64::from(number) << ALLOC | (offset as u64 + BEFORE))
 }
 
 /// The multicast address of symmetric memory, by the address of a PE's own.
@@ -111,7 +128,7 @@ impl Machine {
             return None;
         }
         let len = self.heap.len(pe, alloc)?;
-        (offset + bytes <= len).then_some((pe, Span { alloc, start: offset, len: bytes }))
+        is_within(offset, bytes, len).then_some((pe, Span { alloc, start: offset, len: bytes }))
     }
 
     /// The addresses of all PEs' copies of what lies at a multicast address, for so many bytes.
@@ -140,7 +157,7 @@ impl Machine {
     /// Why nothing of `me`'s lies at an address, in words.
     #[cold]
     pub(super) fn why_not_at_address(&self, me: PeId, address: u64, bytes: usize) -> String {
-        let Some(Spot { pe, alloc, offset }) = split(address) else {
+        let Some((Spot { pe, alloc, offset }, before)) = split_signed(address) else {
             return match address {
                 0..4096 => format!("{address:#x} is a null pointer, or near to one"),
                 _ if copy(address, me).is_some() => {
@@ -162,7 +179,10 @@ impl Machine {
                 pe.index()
             );
         }
-        format!("{bytes} bytes at offset {offset} of {alloc}, which has {len}{}", self.made(alloc))
+        match before {
+            0 => format!("{bytes} bytes at offset {offset} of {alloc}, which has {len}{}", self.made(alloc)),
+            _ => format!("{bytes} bytes, {before} before {alloc}, which has {len}{}", self.made(alloc)),
+        }
     }
 
     /// What memory an address is of, for a message.
@@ -203,6 +223,12 @@ mod tests {
         assert!(join(PeId(512), AllocId(0), 0).is_err());
         assert!(join(PeId(0), AllocId(4096), 0).is_err());
         assert_eq!(split(8), None);
+        let begin = join(PeId(3), AllocId(17), 0).unwrap();
+        assert_eq!(split(begin - 1), None);
+        assert!(
+            same_allocation(begin - BEFORE, begin + BYTES as u64 - 1) && !same_allocation(begin - BEFORE - 1, begin)
+        );
+        assert!(is_within(offset(begin), 4, 4) && !is_within(offset(begin - 4), 4, 4));
         assert_eq!(split(3 << 54), None);
     }
 }

@@ -182,8 +182,8 @@ impl Machine {
 
     /// The addresses of a module's variables on a PE, which are made when it first launches one of the module's kernels.
     fn globals_of(&mut self, pe: PeId, code: &Arc<Code>) -> Result<Vec<u64>, String> {
-        let key = (pe, Arc::as_ptr(code) as usize);
-        if let Some(addresses) = self.kernels.globals.get(&key) {
+        let mut known = self.kernels.globals.iter();
+        if let Some((.., addresses)) = known.find(|(of, module, _)| *of == pe && Arc::ptr_eq(module, code)) {
             return Ok(addresses.clone());
         }
         let globals = code.module.globals();
@@ -203,7 +203,7 @@ impl Machine {
             let span = Span { alloc: *alloc, start: 0, len: bytes.len() };
             self.heap.bytes_mut(pe, span).copy_from_slice(&bytes);
         }
-        self.kernels.globals.insert(key, addresses.clone());
+        self.kernels.globals.push((pe, Arc::clone(code), addresses.clone()));
         Ok(addresses)
     }
 }

@@ -14,6 +14,8 @@
 //! | `grid.rs` | how a grid synchronizes |
 //! | `order.rs` | what strong accesses and fences tell |
 //! | `watch.rs` | what threads poll, and which steps have changed it |
+//! | `mark.rs` | races that the program marks as intended |
+//! | `tensor.rs` | tensor maps among a kernel's arguments |
 //! | `store.rs` | stores to other PEs' memory that are in flight |
 //! | `together.rs` | launches that all PEs make together |
 //! | `threads.rs` | the threads of a block, as the race detector sees them |
@@ -27,7 +29,7 @@
 //! more is a race.
 //!
 //! **Plain accesses are no choices.** They happen with the step before them. Where that matters, two accesses race, and races are
-//! findings. Where they are none, each access to global memory is a step, and a store to another PE's memory arrives in a step of its own.
+//! findings. Where races are no findings, each access to global memory is a step, and a store to another PE's memory arrives in a step of its own.
 
 mod address;
 mod awaits;
@@ -60,7 +62,7 @@ use super::agent::{Agent, AgentKind, InKernel, State};
 use super::ids::{AgentId, BlockId, Id as _, PeId, Table};
 use super::past::Past;
 use super::{Machine, Object, Progress};
-use crate::kernel::Regions;
+use crate::kernel::{Code, Regions};
 use crate::race::Kind;
 use call::Calling;
 pub(crate) use call::Look;
@@ -96,7 +98,7 @@ pub(super) struct Kernels {
     /// Threads that wait in loops only as long as this is so.
     sides: BTreeMap<AgentId, Vec<Test>>,
     /// Addresses of modules' variables on a PE, and of the words by which grids synchronize.
-    globals: BTreeMap<(PeId, usize), Vec<u64>>,
+    globals: Vec<(PeId, Arc<Code>, Vec<u64>)>,
     workspaces: Workspaces,
     /// Collective launches, in their order.
     together: Vec<together::Together>,
