@@ -44,6 +44,9 @@ pub struct Promises {
     /// A kernel that reads by a load of its own what a transfer has brought, and then fences, sees what had arrived before. Without it, only
     /// NVSHMEM's waits, tests and fetches show that: a network writes past the GPU's order of memory.
     pub loads_suffice: bool,
+    /// A kernel loads and stores at once what one vector access has of an aligned word of 8 bytes, such as data and its flag. Without it, the elements
+    /// are accessed in any order.
+    pub whole_words: bool,
 }
 
 /// What there is to say of a profile.
@@ -58,8 +61,14 @@ struct Row {
 }
 
 /// Only what every transport keeps.
-const NOTHING: Promises =
-    Promises { put_arrives: false, fence_completes: false, in_order: false, one_fabric: false, loads_suffice: false };
+const NOTHING: Promises = Promises {
+    put_arrives: false,
+    fence_completes: false,
+    in_order: false,
+    one_fabric: false,
+    loads_suffice: false,
+    whole_words: false,
+};
 
 /// The rows of [`Profile::ALL`].
 const ROWS: [Row; 6] = [
@@ -101,6 +110,7 @@ const ROWS: [Row; 6] = [
             in_order: true,
             one_fabric: true,
             loads_suffice: true,
+            whole_words: true,
         },
         adversary: false,
         about: "loads and stores over NVLink (measured)",
@@ -139,16 +149,19 @@ impl Profile {
     /// The profiles as a table in Markdown: what each promises.
     pub fn table() -> String {
         let mut text =
-            "| profile | a blocking put | a fence | arrival at one PE | seen | a kernel's own poll | what it is like |\n".to_string();
-        text += "|---|---|---|---|---|---|---|\n";
+            "| profile | a blocking put | a fence | arrival at one PE | seen | a kernel's own poll | 8 bytes of a vector | what it is like |\n".to_string();
+        text += "|---|---|---|---|---|---|---|---|\n";
         for profile in Profile::ALL {
-            let Promises { put_arrives, fence_completes, in_order, one_fabric, loads_suffice } = profile.promises();
+            let Promises { put_arrives, fence_completes, in_order, one_fabric, loads_suffice, whole_words } =
+                profile.promises();
             let put = if put_arrives { "has arrived when it returns" } else { "arrives later" };
             let fence = if fence_completes { "completes, as a quiet" } else { "orders" };
             let order = if in_order { "in the order of issue, but for `_nbi`" } else { "in any order" };
             let seen = if one_fabric { "by everybody" } else { "by that PE" };
             let poll = if loads_suffice { "shows what came before" } else { "shows that word" };
-            text += &format!("| `{profile}` | {put} | {fence} | {order} | {seen} | {poll} | {} |\n", profile.about());
+            let vector = if whole_words { "at once" } else { "by element" };
+            let about = profile.about();
+            text += &format!("| `{profile}` | {put} | {fence} | {order} | {seen} | {poll} | {vector} | {about} |\n");
         }
         text
     }
@@ -157,12 +170,13 @@ impl Profile {
 impl Promises {
     /// Whether everything that `other` promises is promised here too: then every outcome here is one there.
     pub fn include(&self, other: &Promises) -> bool {
-        let Promises { put_arrives, fence_completes, in_order, one_fabric, loads_suffice } = *other;
+        let Promises { put_arrives, fence_completes, in_order, one_fabric, loads_suffice, whole_words } = *other;
         self.put_arrives >= put_arrives
             && self.fence_completes >= fence_completes
             && self.in_order >= in_order
             && self.one_fabric >= one_fabric
             && self.loads_suffice >= loads_suffice
+            && self.whole_words >= whole_words
     }
 }
 

@@ -31,5 +31,6 @@ pub use source::Location;
 pub use tensor::TensorMap;
 pub use types::{Order, Scope, Type};
 pub use world::{
-    Access, AccessKind, AtomicOp, Compare, LookBeside, Looks, Refusal, Then, Until, View, World, Written, is_shared,
+    Access, AccessKind, AtomicOp, Compare, LookBeside, Looks, Refusal, Then, Until, View, Within, World, Written,
+    is_shared,
 };

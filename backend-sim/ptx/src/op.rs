@@ -10,7 +10,7 @@ use crate::alu::group::GroupProduct;
 use crate::alu::matrix::Matrix;
 use crate::tensor::TileForm;
 use crate::types::{Order, Scope, Space, Type};
-use crate::world::{AtomicOp, Until};
+use crate::world::{AtomicOp, Until, Within};
 
 /// The number of a register in its function's frame.
 pub(crate) type Reg = u16;
@@ -323,9 +323,17 @@ pub(crate) struct Memory {
     pub(crate) align: u8,
     pub(crate) order: Order,
     pub(crate) scope: Scope,
+    pub(crate) within: Within,
 }
 
 impl Memory {
+    /// The element of a vector at a place, of so many.
+    pub(crate) fn element(self, place: u8, elements: u8) -> Memory {
+        let Memory { bytes, align, .. } = self;
+        let align = if place == 0 { align } else { bytes };
+        Memory { align, within: Within::word(place, elements, bytes), ..self }
+    }
+
     /// The bytes of a plain access to what may be global memory, by themselves or the last of a vector.
     fn plain_bytes(self) -> Option<u8> {
         let is_global = matches!(self.space, Space::Global | Space::Generic);

@@ -26,6 +26,48 @@ pub struct Access {
     pub thread: u32,
     /// Where in the kernel.
     pub place: Place,
+    /// Where it stands among the accesses of a vector.
+    pub within: Within,
+}
+
+/// Where the access of an element stands among those that its vector makes in one aligned word of 8 bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "an access stands at one of these")]
+pub enum Within {
+    /// It is the only one.
+    #[default]
+    Alone,
+    /// Others follow.
+    First,
+    /// Others come before and behind it.
+    Inner,
+    /// Others come before it.
+    Last,
+}
+
+impl Within {
+    /// Of the element at a place, of so many elements of so many bytes: the vector is aligned.
+    pub(crate) fn word(place: u8, elements: u8, bytes: u8) -> Within {
+        let in_a_word = 8 / bytes.min(8);
+        let follows = place % in_a_word != 0;
+        let goes_on = (place + 1) % in_a_word != 0 && place + 1 < elements;
+        match (follows, goes_on) {
+            (false, false) => Within::Alone,
+            (false, true) => Within::First,
+            (true, true) => Within::Inner,
+            (true, false) => Within::Last,
+        }
+    }
+
+    /// Whether others come before it.
+    pub fn follows(self) -> bool {
+        matches!(self, Within::Inner | Within::Last)
+    }
+
+    /// Whether others follow.
+    pub fn goes_on(self) -> bool {
+        matches!(self, Within::First | Within::Inner)
+    }
 }
 
 impl Access {
@@ -64,6 +106,8 @@ pub struct Until<Against = u64> {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Looks {
+    /// The look that ends it: the one at which the thread was stopped, or that of a later element of a vector, which is made with it.
+    pub look: Access,
     /// What ends it.
     pub until: Until,
     /// What each round looks at besides, and the first one only behind that.
@@ -339,6 +383,11 @@ pub trait World {
     /// together, it is asked for each, and again for those that are then made one by one.
     fn stops(&mut self, access: &Access) -> bool {
         access.order.is_strong()
+    }
+
+    /// Whether threads access [at once](Within) what their vectors have of one aligned word of 8 bytes. By PTX's text, elements are accessed in any order.
+    fn accesses_words(&self) -> bool {
+        false
     }
 
     /// A thread has made a strong access to shared memory, at which it may have been [stopped](World::stops). `written`: `None` if it has only read.

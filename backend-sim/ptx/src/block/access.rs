@@ -341,9 +341,9 @@ impl Block {
 
     #[inline]
     pub(super) fn access(&self, index: usize, memory: &Memory, address: u64, kind: AccessKind, place: Place) -> Access {
-        let Memory { bytes, order, scope, .. } = *memory;
+        let Memory { bytes, order, scope, within, .. } = *memory;
         let scope = if !order.is_strong() || order == Order::Volatile { Scope::Sys } else { scope };
-        Access { address, bytes, order, scope, kind, commutes: false, thread: index as u32, place }
+        Access { address, bytes, order, scope, kind, commutes: false, thread: index as u32, place, within }
     }
 
     fn atomic_access(&self, index: usize, form: &AtomicForm, address: u64, place: Place) -> Access {
@@ -373,6 +373,9 @@ impl Block {
     #[inline]
     pub(super) fn announce(&mut self, world: &mut impl World, access: &Access) -> Result<(), Halt> {
         self.tell(world);
+        if access.within.follows() && world.accesses_words() {
+            return Ok(()); // with the element before it
+        }
         if std::mem::take(&mut self.announced) {
             if access.kind == AccessKind::Load {
                 self.paces.looked(access.thread as usize); // each look that a loop makes in vain is a step more

@@ -10,7 +10,7 @@ use crate::decode::window;
 use crate::module::Place;
 use crate::op::{AtomicForm, Bulk, MBarrier, Memory};
 use crate::types::{Order, Scope, Space, mask};
-use crate::world::{AccessKind, World};
+use crate::world::{AccessKind, Within, World};
 
 impl Block {
     /// The address of shared memory that an operand means: of the space, or generic.
@@ -60,8 +60,14 @@ impl Block {
         let access_kind = if to_shared { AccessKind::BulkLoad } else { AccessKind::BulkStore };
         for offset in (thread.copied..bytes).step_by(step.into()) {
             let at = self.shared_range(index, shared + offset, step, place)?;
-            let memory =
-                Memory { space: Space::Global, bytes: step, align: step, order: Order::Weak, scope: Scope::Sys };
+            let memory = Memory {
+                space: Space::Global,
+                bytes: step,
+                align: step,
+                order: Order::Weak,
+                scope: Scope::Sys,
+                within: Within::Alone,
+            };
             let access = self.access(index, &memory, global.wrapping_add(offset), access_kind, place);
             self.announce(world, &access)?;
             let touch = Touch {

@@ -11,7 +11,7 @@ use crate::decode::window;
 use crate::module::{Group, Module, Place};
 use crate::op::{CallSite, Memory};
 use crate::types::{Scope, Space};
-use crate::world::{AccessKind, World};
+use crate::world::{AccessKind, Within, World};
 
 /// A call of an external function, by a thread or by a group that has arrived with equal arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -331,7 +331,14 @@ impl Block {
         bytes: u8,
         place: Place,
     ) -> Result<u64, Halt> {
-        let memory = Memory { space: Space::Generic, bytes, align: 1, order: super::turn::PLAIN, scope: Scope::Sys };
+        let memory = Memory {
+            space: Space::Generic,
+            bytes,
+            align: 1,
+            order: super::turn::PLAIN,
+            scope: Scope::Sys,
+            within: Within::Alone,
+        };
         if address >> 56 != 0 {
             return self.load(world, thread, index, &memory, address, place, true);
         }

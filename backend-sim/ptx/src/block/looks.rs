@@ -4,7 +4,6 @@ use super::access::route;
 use super::fault::Fault;
 use super::order::ToldInBlock;
 use super::shared::{By, Touch};
-use super::thread::Frame;
 use super::{Block, Stop};
 use crate::decode::window;
 use crate::module::Place;
@@ -14,13 +13,27 @@ use crate::world::{Access, AccessKind, LookBeside, Looks, Until, World};
 
 impl Block {
     /// A thread was stopped at a load or a compare-and-swap: if it is in a loop that does nothing else, what ends that. A round of the loop that goes on leaves
-    /// nothing behind, so the thread may as well be let go on only when what it finds ends the loop.
-    pub fn ends_loop(&self, look: &Access) -> Option<Looks> {
-        let Frame { code, .. } = self.threads[look.thread as usize].frame;
-        let code = &self.module.code[usize::from(code)];
-        let poll = code.polls.get(&look.place.0.checked_sub(code.first_place)?)?;
-        let thread = look.thread as usize;
-        let mut besides = Vec::with_capacity(poll.besides.len());
+    /// nothing behind, so the thread may as well be let go on only when what it finds ends the loop. `words`: whether it accesses
+    /// [words](World::accesses_words).
+    pub fn ends_loop(&self, first: &Access, words: bool) -> Option<Looks> {
+        let thread = first.thread as usize;
+        let code = &self.module.code[usize::from(self.threads[thread].frame.code)];
+        let mut at = first.place.0.checked_sub(code.first_place)?;
+        let (mut look, mut besides) = (*first, Vec::new());
+        let poll = loop {
+            if let Some(poll) = code.polls.get(&at) {
+                break poll;
+            }
+            if !words || !look.within.goes_on() {
+                return None;
+            }
+            besides.push(LookBeside { access: look, otherwise: None });
+            let next = code.ops[at as usize + 1..].iter().position(|op| matches!(op, Op::Load { .. }))?;
+            at += next as u32 + 1;
+            let Op::Load { ref memory, .. } = code.ops[at as usize] else { unreachable!("it was found") };
+            let address = look.address + u64::from(look.bytes);
+            look = self.access(thread, memory, address, AccessKind::Load, Place(code.first_place + at));
+        };
         for &op::LookBeside { load, base, offset, otherwise } in &poll.besides {
             let Op::Load { ref memory, .. } = code.ops[load as usize] else { return None };
             let address = self.value(thread, base).wrapping_add_signed(offset);
@@ -34,7 +47,7 @@ impl Block {
             let otherwise = otherwise.map(|otherwise| self.asked(thread, &otherwise));
             besides.push(LookBeside { access, otherwise });
         }
-        Some(Looks { until: self.asked(thread, &poll.until), besides })
+        Some(Looks { look, until: self.asked(thread, &poll.until), besides })
     }
 
     /// What a thread asks, with the numbers that its registers have.

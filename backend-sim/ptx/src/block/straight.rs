@@ -13,7 +13,7 @@ use crate::decode::window;
 use crate::module::Place;
 use crate::op::{Code, Op, Reg};
 use crate::types::{Order, Scope};
-use crate::world::{Access, AccessKind, World};
+use crate::world::{Access, AccessKind, Within, World};
 
 /// Where straight code ends.
 pub(super) enum Straight {
@@ -230,5 +230,15 @@ fn is_global<const BYTES: u8>(address: u64) -> bool {
 #[inline(always)]
 fn plain<const BYTES: u8>(index: usize, address: u64, kind: AccessKind, place: Place) -> Access {
     let (order, scope) = (Order::Weak, Scope::Sys);
-    Access { address, bytes: BYTES, order, scope, kind, commutes: false, thread: index as u32, place }
+    Access {
+        address,
+        bytes: BYTES,
+        order,
+        scope,
+        kind,
+        commutes: false,
+        thread: index as u32,
+        place,
+        within: Within::Alone,
+    }
 }

@@ -12,7 +12,7 @@ use crate::module::Place;
 use crate::op::{AtomicForm, Bulk, MBarrier, Memory};
 use crate::tensor::{TensorMap, Tile, TileKind};
 use crate::types::{Order, Scope, Space};
-use crate::world::{AccessKind, AtomicOp, World};
+use crate::world::{AccessKind, AtomicOp, Within, World};
 
 impl Block {
     pub(super) fn copy_tile(
@@ -211,7 +211,7 @@ impl Block {
 
 /// A plain access to global memory.
 fn plain(bytes: u8) -> Memory {
-    Memory { space: Space::Global, bytes, align: bytes, order: Order::Weak, scope: Scope::Sys }
+    Memory { space: Space::Global, bytes, align: bytes, order: Order::Weak, scope: Scope::Sys, within: Within::Alone }
 }
 
 /// The access of a copy to shared memory.

@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::op::{AtomicForm, Bulk, Group, MBarrier, Memory, Op, Reg};
 use crate::syntax::Operand;
 use crate::types::{Order, Scope, Space, Type};
-use crate::world::AtomicOp;
+use crate::world::{AtomicOp, Within};
 
 impl<'a> Builder<'_, 'a> {
     /// `cp.async.mbarrier.arrive.noinc.shared.b64 [mbarrier]`.
@@ -137,7 +137,7 @@ impl<'a> Builder<'_, 'a> {
         }
         let width = ty.bytes() as u8;
         let (order, scope) = (Order::Relaxed, Scope::Gpu);
-        let memory = Memory { space: Space::Global, bytes: width, align: width, order, scope };
+        let memory = Memory { space: Space::Global, bytes: width, align: width, order, scope, within: Within::Alone };
         let commutes = !ty.is_float() && !matches!(op, AtomicOp::Inc | AtomicOp::Dec);
         let how = self.atomic_form(AtomicForm { op, ty, memory, offset: 0, commutes })?;
         self.found.narrowest = self.found.narrowest.min(width);
@@ -185,7 +185,14 @@ impl<'a> Builder<'_, 'a> {
         for (place, value) in Self::elements(form, value, elements)?.iter().enumerate() {
             let s = self.source(value, ty)?;
             let align = if place == 0 { bytes * elements } else { bytes };
-            let memory = Memory { space: Space::Shared, bytes, align, order: Order::Weak, scope: Scope::Sys };
+            let memory = Memory {
+                space: Space::Shared,
+                bytes,
+                align,
+                order: Order::Weak,
+                scope: Scope::Sys,
+                within: Within::Alone,
+            };
             self.emit(Op::store(s, a, place as i32 * i32::from(bytes), memory));
         }
         let (barrier, before) = self.complete(form, mbarrier, bytes * elements)?;
@@ -214,7 +221,14 @@ impl<'a> Builder<'_, 'a> {
         }
         let (a, b, d) = (self.address(form, to)?, self.source(value, ty)?, self.temporary()?);
         let bytes = ty.bytes() as u8;
-        let memory = Memory { space: Space::Shared, bytes, align: bytes, order: Order::Relaxed, scope: Scope::Cluster };
+        let memory = Memory {
+            space: Space::Shared,
+            bytes,
+            align: bytes,
+            order: Order::Relaxed,
+            scope: Scope::Cluster,
+            within: Within::Alone,
+        };
         let commutes = !matches!(op, AtomicOp::Inc | AtomicOp::Dec);
         let how = self.atomic_form(AtomicForm { op, ty, memory, offset: 0, commutes })?;
         self.emit(Op::Atomic { d, a, b, c: b, how });

@@ -11,6 +11,7 @@ use crate::error::Error;
 use crate::op::{MatrixForm, Memory, Op, Reg, Special};
 use crate::syntax::Operand;
 use crate::types::{Order, Scope, Space, Type};
+use crate::world::Within;
 
 /// Rows, columns and depth of products, and what `a` and `b` consist of.
 const SHAPES: [(&str, [usize; 3], &[Element]); 5] = [
@@ -152,7 +153,7 @@ impl<'a> Builder<'_, 'a> {
         let whole = (bytes * count as u8).min(16);
         let one = |access: usize| {
             let align = if in_rows && access == 0 { whole } else { bytes };
-            let memory = Memory { space, bytes, align, order: Order::Weak, scope: Scope::Sys };
+            let memory = Memory { space, bytes, align, order: Order::Weak, scope: Scope::Sys, within: Within::Alone };
             (memory, if in_rows { access as i32 * i32::from(bytes) } else { 0 })
         };
         (0..count).map(one).collect()

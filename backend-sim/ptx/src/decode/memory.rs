@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::op::{AtomicForm, Memory, Op, Reg};
 use crate::syntax::Operand;
 use crate::types::{Order, Scope, Space, Type};
-use crate::world::AtomicOp;
+use crate::world::{AtomicOp, Within};
 
 /// Where an access goes.
 pub(super) enum Where {
@@ -55,7 +55,7 @@ impl<'a> Builder<'_, 'a> {
         if matches!(order, Order::Relaxed | Order::Acquire | Order::Release) && scope.is_none() {
             return Err(form.error(format!("{} has an order and no scope", form.name())));
         }
-        // One of 16 bytes is of two words.
+        // an access of 16 bytes is two words
         let bytes = if ty == Type::B128 && elements == 1 { 8 } else { ty.bytes() };
         if ty == Type::Pred || bytes > 8 || bytes * u32::from(elements) > 32 {
             return Err(form.unknown());
@@ -64,7 +64,14 @@ impl<'a> Builder<'_, 'a> {
         if matches!(space, Space::Shared | Space::Generic) {
             self.found.narrowest = self.found.narrowest.min(bytes);
         }
-        let memory = Memory { space, bytes, align: bytes * elements, order, scope: scope.unwrap_or(Scope::Sys) };
+        let memory = Memory {
+            space,
+            bytes,
+            align: bytes * elements,
+            order,
+            scope: scope.unwrap_or(Scope::Sys),
+            within: Within::Alone,
+        };
         Ok((memory, elements, ty))
     }
 
@@ -148,7 +155,7 @@ impl<'a> Builder<'_, 'a> {
         for (place, target) in targets.iter().enumerate() {
             let (d, register) = self.target(target)?;
             let further = place as u32 * u32::from(memory.bytes);
-            let element = Memory { align: if place == 0 { memory.align } else { memory.bytes }, ..memory };
+            let element = memory.element(place as u8, elements);
             match from {
                 Where::Slot(offset) => self.emit(Op::LoadSlot { d, offset: offset + further, bytes: memory.bytes }),
                 Where::Parameter(offset) => {
@@ -182,7 +189,7 @@ impl<'a> Builder<'_, 'a> {
         for (place, source) in sources.iter().enumerate() {
             let s = self.source(source, ty)?;
             let further = place as u32 * u32::from(memory.bytes);
-            let element = Memory { align: if place == 0 { memory.align } else { memory.bytes }, ..memory };
+            let element = memory.element(place as u8, elements);
             match to {
                 Where::Slot(offset) => self.emit(Op::StoreSlot { s, offset: offset + further, bytes: memory.bytes }),
                 Where::Parameter(_) => return Err(form.error("a kernel cannot write its parameters")),
@@ -263,7 +270,7 @@ impl<'a> Builder<'_, 'a> {
             _ => return Err(form.unknown()),
         };
         let bytes = ty.bytes() as u8;
-        let memory = Memory { space, bytes, align: bytes, order, scope };
+        let memory = Memory { space, bytes, align: bytes, order, scope, within: Within::Alone };
         if matches!(space, Space::Shared | Space::Generic) {
             self.found.narrowest = self.found.narrowest.min(bytes);
         }
@@ -305,7 +312,7 @@ impl<'a> Builder<'_, 'a> {
             let (b, d) = (self.source(value, ty)?, self.temporary()?);
             olds.push(d);
             let align = if place == 0 { bytes * values.len() as u8 } else { bytes };
-            let memory = Memory { space, bytes, align, order, scope };
+            let memory = Memory { space, bytes, align, order, scope, within: Within::Alone };
             let offset = place as i64 * i64::from(bytes);
             let how = self.atomic_form(AtomicForm { op, ty, memory, offset, commutes: false })?;
             self.emit(Op::Atomic { d, a, b, c: b, how });

@@ -22,12 +22,19 @@ use super::besides::Besides;
 use super::world::KernelWorld;
 use crate::race::Heard;
 
-/// A load ends its loop.
+/// The load of a word ends its loop.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::machine) struct Ending {
     pub(super) test: Test,
     /// Whether nothing depends on when.
     pub(super) is_steady: bool,
+}
+
+impl Ending {
+    /// Whether it is this load.
+    pub(super) fn is_load_of(&self, pe: PeId, word: Span) -> bool {
+        (self.test.pe, self.test.variable) == (pe, word)
+    }
 }
 
 /// A look to which a thread has come that does nothing else in a loop.
@@ -51,7 +58,8 @@ impl Machine {
             return None;
         }
         let block = self.kernels.blocks[id].block.as_ref().expect("its turn is over");
-        let looks = block.ends_loop(access)?;
+        let looks = block.ends_loop(access, self.promises.whole_words)?;
+        let access = &looks.look;
         let Until { is_used, reloads, .. } = looks.until;
         if reloads && self.may_race(thread) {
             return None; // elsewhere in the loop it may find something else each time
@@ -60,7 +68,7 @@ impl Machine {
             Some(shared) => shared,
             None => self.at_address(me, access.address, access.bytes.into()).ok()?,
         };
-        // of another PE's memory, one may see also what is on its way there from one's own, and on another path perhaps less
+        // a load of another PE's memory may also see what its own PE has sent there; on another path it may see less
         let may_have_stored = || self.kernels.has_marks || self.may_race(thread);
         if pe != me && (self.paths.matter() || !takes && may_have_stored()) {
             return None;
@@ -71,7 +79,7 @@ impl Machine {
         let mut condition = condition_of((pe, word), &looks.until, is_used && self.config.values_matter)?;
         condition.takes = takes;
         let besides = self.besides(me, &looks)?;
-        Some(Looking { access: *access, condition, besides })
+        Some(Looking { access: looks.look, condition, besides })
     }
 
     /// A thread begins to wait for what ends its loop.

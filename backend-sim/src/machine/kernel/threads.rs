@@ -116,11 +116,11 @@ impl Machine {
     /// A thread has accessed shared memory strongly.
     pub(super) fn accessed_shared(&mut self, id: BlockId, access: &Access, written: Option<&Written>) {
         self.mbarrier_changed(id, access);
-        let ending = self.kernels.ending.take();
+        let (pe, word) = shared_at(self.block_name(id), access.address, access.bytes).expect("it lies there");
+        let ending = self.kernels.ending.take_if(|ending| ending.is_load_of(pe, word));
         if !self.in_chosen_step || std::mem::take(&mut self.kernels.sees_steady_phase) {
             return;
         }
-        let (pe, word) = shared_at(self.block_name(id), access.address, access.bytes).expect("it lies there");
         let object = Object::memory(pe, word);
         self.depend_on_polled(id, access.thread as usize, &object);
         match (access.kind, written) {

@@ -56,7 +56,7 @@ impl<'m> KernelWorld<'m> {
     fn tell(&mut self, access: &Access, (pe, span): (PeId, Span), how: How, touch: Option<Touch>) {
         let asked = (name_of(access), self.code.at(access.place));
         let machine = &mut *self.machine;
-        let ending = machine.kernels.ending.take();
+        let ending = machine.kernels.ending.take_if(|ending| ending.is_load_of(pe, span));
         let touch = touch.filter(|_| !ending.is_some_and(|ending| ending.is_steady));
         if machine.kernels.workspaces.has(pe, span.alloc) {
             machine.meets_in_grid(self.block, access.thread as usize, (pe, span));
@@ -111,9 +111,11 @@ impl<'m> KernelWorld<'m> {
         thread.is_some_and(|thread| self.machine.comes_after_fenced(thread, access, pe))
     }
 
-    /// The step that was chosen ends with the access that it was chosen for.
-    fn done(&mut self) {
-        self.machine.in_chosen_step = false;
+    /// The step that was chosen ends with the access that it was chosen for, and what is made with that.
+    fn done(&mut self, access: &Access) {
+        if !(access.within.goes_on() && access.order.is_strong() && self.accesses_words()) {
+            self.machine.in_chosen_step = false;
+        }
     }
 }
 
@@ -125,6 +127,10 @@ impl World for KernelWorld<'_> {
         self.machine.mode.needs.relaxed
             && (access.order.is_strong() || plain() || self.writes_behind_fence(access))
             && !self.synchronizes_grid(access)
+    }
+
+    fn accesses_words(&self) -> bool {
+        self.machine.promises.whole_words
     }
 
     fn load(&mut self, access: &Access) -> Result<u64, Refusal> {
@@ -140,7 +146,7 @@ impl World for KernelWorld<'_> {
             self.record(access, (pe, span), (Some(value), None));
         }
         if !matches!(access.kind, AccessKind::Atomic(_)) {
-            self.done();
+            self.done(access);
         }
         Ok(value)
     }
@@ -153,7 +159,7 @@ impl World for KernelWorld<'_> {
             let asked = (name_of(access), self.code.at(access.place));
             let thread = self.machine.agent_of_thread(self.block, access.thread as usize);
             self.machine.store_to_peer(thread, (pe, span), value, asked);
-            self.done();
+            self.done(access);
             return Ok(true);
         }
         let strong = access.order.is_strong();
@@ -163,7 +169,7 @@ impl World for KernelWorld<'_> {
             self.machine.touch_atomically(pe, span, (old, masked(value, span)), (None, None));
         }
         let changed = self.write(pe, span, value);
-        self.done();
+        self.done(access);
         Ok(changed)
     }
 
@@ -222,7 +228,7 @@ impl World for KernelWorld<'_> {
             self.machine.touch_atomically(pe, span, (old, masked(new, span)), (adds, fold));
         }
         let changed = self.write(pe, span, new);
-        self.done();
+        self.done(access);
         Ok((old, changed))
     }
 
@@ -250,7 +256,7 @@ impl World for KernelWorld<'_> {
 
     fn accessed_shared(&mut self, access: &Access, written: Option<&Written>) {
         self.machine.accessed_shared(self.block, access, written);
-        self.done();
+        self.done(access);
     }
 
     fn now(&self) -> u64 {
@@ -311,12 +317,13 @@ impl KernelWorld<'_> {
         let (pe, Span { alloc, .. }) = address::place(access.address, 0)?;
         let len = self.machine.heap.len(pe, alloc)?;
         if let Some(count) = in_a_row(addresses, lanes, access.bytes) {
-            let is_inside = address::offset(access.address) + count * usize::from(access.bytes) <= len;
+            let words = count * usize::from(access.bytes);
+            let is_inside = address::is_within(address::offset(access.address), words, len);
             return (pe == self.pe && is_inside).then_some((pe, Span { alloc, start: 0, len }));
         }
         let inside = |lane: usize| {
             address::same_allocation(addresses[lane], access.address)
-                && address::offset(addresses[lane]) + usize::from(access.bytes) <= len
+                && address::is_within(address::offset(addresses[lane]), access.bytes.into(), len)
         };
         (pe == self.pe && each_lane(lanes).all(inside)).then_some((pe, Span { alloc, start: 0, len }))
     }

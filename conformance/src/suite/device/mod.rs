@@ -13,8 +13,19 @@ use run::{run, run_on_a_team};
 
 /// The chapter's cases.
 pub(super) fn cases<B: Backend>() -> Vec<Case<B>> {
-    let alone =
-        [operations(), groups(), signals(), waits(), atomics(), order(), memory(), blocks(), library(), extensions()];
+    let alone = [
+        operations(),
+        groups(),
+        signals(),
+        waits(),
+        atomics(),
+        order(),
+        memory(),
+        blocks(),
+        packets(),
+        library(),
+        extensions(),
+    ];
     let together = [barriers(), collectives(), reductions()];
     let of_a_team = [barriers_of_a_team(), collectives_of_a_team(), reductions_of_a_team()];
     let all = alone.into_iter().chain(together).chain(of_a_team).chain([misuse(), launches::cases()]);
@@ -40,6 +51,7 @@ pub(super) fn sources() -> Vec<Source> {
         "reductions",
         "misuse",
         "launches",
+        "packets",
         "library",
         "extensions"
     )
@@ -251,6 +263,16 @@ part! { waits in "waits" by run:
     test_some_vector: 3, thread();
     test_in_a_loop: 2, thread();
     test_any_in_a_loop: 3, thread();
+}
+
+part! { packets in "packets" by run:
+    packet_of_two: 2, thread() => near;
+    packets_of_four: 2, thread() => near;
+    packet_with_one_flag: 2, thread() => near;
+    packet_of_halves: 2, thread() => near;
+    packets_in_rounds: 2, thread() => near;
+    packet_in_two_stores: 2, thread() => near;
+    packet_in_two_loads: 2, thread() => near;
 }
 
 part! { library in "library" by run:
