@@ -100,6 +100,20 @@ impl Error {
         self.0.kind
     }
 
+    /// Whether it is about what the machine has or can do, or about a kernel that could not be loaded, and not about what the program does with
+    /// it: such an error is no bug of the program.
+    ///
+    /// ```
+    /// use onesided::{At, Error, ErrorKind};
+    /// assert!(Error::new(ErrorKind::OutOfMemory, "alloc", "the heap is full", At::caller()).is_operating());
+    /// assert!(!Error::wrong_result("PE 2 holds 7, expected 9").is_operating());
+    /// ```
+    pub fn is_operating(&self) -> bool {
+        use ErrorKind::{Device, Initialization, OutOfMemory, OutOfTeams, Timeout, Unsupported};
+        let limits = matches!(self.kind(), OutOfMemory | OutOfTeams | Unsupported | Initialization | Timeout | Device);
+        limits || self.call() == "module"
+    }
+
     /// The API call that failed, under its name in this crate.
     pub fn call(&self) -> &'static str {
         self.0.call

@@ -131,7 +131,8 @@ pub fn check_random<T>(cluster: impl Into<Config>, program: impl Fn(&Pe<Sim>) ->
 /// The environment is that of [`prove`], but for `ONESIDED_REPLAY`, which changes nothing here.
 ///
 /// # Panics
-/// When no schedule fails that is visited; a run that is given up at a limit does not count.
+/// When no schedule fails that is visited; a run that is given up at a limit does not count. And when the first failure is an operating error
+/// ([`Error::is_operating`]), which is no bug.
 #[track_caller]
 pub fn refute<T>(cluster: impl Into<Config>, program: impl Fn(&Pe<Sim>) -> Result<T>) -> Run<T> {
     settle(Settings::new(&from_environment).and_then(|settings| settings.refute(&cluster.into(), &program)))

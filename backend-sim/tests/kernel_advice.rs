@@ -187,6 +187,32 @@ fn a_put_under_a_lock_is_complete_before_it_is_given_back() {
     assert_eq!([after.line(), before.line()], [233, 236]);
 }
 
+/// A strong store behind a release of the same word tells what that has told.
+#[test]
+fn a_store_behind_a_release_of_the_word_releases() {
+    let grid = Grid::new(1, 1).collective();
+    is_right("stores_again", grid, &[0]);
+    assert_eq!(releasing("stores_again", &grid, &[1]), (243, 246, false));
+}
+
+#[test]
+fn accesses_of_different_sizes_are_no_atomics_to_each_other() {
+    let (verdict, missing) = advice("bytes_in_a_word", &Grid::new(1, 1).collective(), &[]);
+    let missing = missing.unwrap_or_else(|| panic!("{verdict}"));
+    insta::assert_snapshot!(missing, @"accesses of one size at advice.cu:258 and advice.cu:257: each is atomic, but to one of another size it is not");
+}
+
+/// The barriers of the block are there; what is missing is between the PEs.
+#[test]
+fn a_round_that_nobody_tells_of_lacks_no_barrier_of_the_block() {
+    let grid = Grid::new(1, 2).collective();
+    is_right("told_in_each_round", grid, &[1]);
+    for rounds in [2, 4] {
+        let (verdict, missing) = advice("told_in_each_round", &grid, &[rounds]);
+        let Some(MissingEdge::Barrier { .. }) = missing else { panic!("{rounds}: {verdict}") };
+    }
+}
+
 /// Memory of a kernel's own is none that the simulator has.
 #[test]
 fn a_kernel_that_allocates_is_told_what_to_do() {

@@ -162,3 +162,11 @@ fn a_cluster_that_cannot_be_is_refused() {
     let said = panics(|| prove(0, |pe| message(pe, true)));
     assert!(said.starts_with("0 PEs; a simulation has 1 to 32000"), "{said}");
 }
+
+/// What the machine lacks is no bug, so a test of a bug does not pass by it.
+#[test]
+fn an_operating_error_refutes_nothing() {
+    let too_large = |pe: &Pe<Sim>| pe.alloc::<u64>(1 << 40).and_then(|buffer| pe.free(buffer));
+    let said = panics(|| refute(2, too_large));
+    assert!(said.contains("which is no bug that a test could show: PE 0: alloc"), "{said}");
+}

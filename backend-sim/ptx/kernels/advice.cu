@@ -235,3 +235,44 @@ extern "C" __global__ void puts_under_a_lock(int *data, uint64_t *flag, int *see
     if (quiets) nvshmem_quiet();
     nvshmem_uint64_atomic_set(flag, 0, 0);
 }
+
+// A release of the flag, and then another strong store to it, which tells what the release has told; or to another word, which does not.
+extern "C" __global__ void stores_again(int *data, uint64_t *flag, int *seen, int elsewhere) {
+    unsigned *word = (unsigned *)flag;
+    if (nvshmem_my_pe() == 0) {
+        *(int *)nvshmem_ptr(data, 1) = 42;
+        unsigned *theirs = (unsigned *)nvshmem_ptr(word, 1);
+        asm volatile("st.release.sys.global.u32 [%0], 1;" ::"l"(theirs + elsewhere) : "memory");
+        asm volatile("st.relaxed.sys.global.u32 [%0], 2;" ::"l"(theirs) : "memory");
+    } else {
+        unsigned found;
+        do asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(found) : "l"(word) : "memory");
+        while (found != 2);
+        *seen = *data;
+    }
+}
+
+// Each PE sets its byte, and looks at both in one word.
+extern "C" __global__ void bytes_in_a_word(int *data, uint64_t *flag, int *seen) {
+    for (int pe = 0; pe < 2; pe++) ((volatile unsigned char *)nvshmem_ptr(flag, pe))[nvshmem_my_pe()] = 255;
+    while (*(volatile unsigned short *)flag != 0xffff) {}
+    *seen = 1;
+}
+
+// Thread 1 tells, hears, and meets the others; then thread 0 reads at the other PE, and nobody tells of that before the next round.
+extern "C" __global__ void told_in_each_round(int *data, uint64_t *flag, int *seen, int rounds) {
+    const int other = 1 - nvshmem_my_pe();
+    for (int round = 1; round <= rounds; round++) {
+        if (threadIdx.x == 0) *data = round;
+        __syncthreads();
+        if (threadIdx.x == 1) {
+            asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"((unsigned *)nvshmem_ptr(flag, other) + round % 2), "r"(round) : "memory");
+            int found;
+            do asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(found) : "l"((unsigned *)flag + round % 2) : "memory");
+            while (found < round);
+        }
+        __syncthreads();
+        if (threadIdx.x == 0) *seen = *(int *)nvshmem_ptr(data, other);
+        __syncthreads();
+    }
+}

@@ -397,6 +397,7 @@ fn lacks(missing: &MissingEdge) -> Option<Ordering> {
         }
         MissingEdge::Atomic { .. }
         | MissingEdge::StrongLoad { .. }
+        | MissingEdge::OneSize { .. }
         | MissingEdge::Scope { .. }
         | MissingEdge::SystemFence { .. }
         | MissingEdge::GpuFence { .. }

@@ -162,6 +162,9 @@ impl Pair {
     /// A plain access beside an atomic one.
     fn missing_atomic(&self, context: Context<'_>) -> Option<MissingEdge> {
         let Pair { first, second, .. } = self;
+        if !How::conflicts(first.how() as u32, second.how() as u32, true) && !first.is_narrow() && !second.is_narrow() {
+            return Some(MissingEdge::OneSize { at: context.at(first), other: context.at(second) });
+        }
         let in_kernels = [first, second].into_iter().all(|mark| context.agents[mark.agent()].is_in_kernel());
         let edge = |plain: &Mark, writes| {
             let remote = context.agents[plain.agent()].pe != self.pe;

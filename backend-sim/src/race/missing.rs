@@ -62,6 +62,13 @@ pub enum MissingEdge {
         /// Whether it is to another PE's memory, or to a word that is swapped, where no signal can be waited for.
         remote: bool,
     },
+    /// Both are atomic, of different sizes: to each other they are not.
+    OneSize {
+        /// The line of the first.
+        at: At,
+        /// The line of the second.
+        other: At,
+    },
     /// Two kernels: the one stores plainly what the other loads strongly, so the load tells nothing.
     StrongStore {
         /// The line that stores.
@@ -242,6 +249,7 @@ impl MissingEdge {
             MissingEdge::Copy { at, before, .. } => ("mbarrier.try_wait", at, before),
             MissingEdge::StrongStore { at, .. } => ("volatile store", at, at),
             MissingEdge::StrongLoad { at } => ("volatile load", at, at),
+            MissingEdge::OneSize { at, other } => ("access of one size", at, other),
             MissingEdge::Atomic { at, writes: true, .. } => ("signal_op", at, at),
             MissingEdge::Atomic { at, remote: true, .. } => ("atomic_fetch", at, at),
             MissingEdge::Atomic { at, .. } => ("signal_fetch", at, at),
@@ -311,6 +319,10 @@ impl fmt::Display for MissingEdge {
                 f,
                 "a strong store (volatile, st.relaxed.sys, or an atomic of the system) in place of the plain one at {at:#}: the strong load at \
                  {read:#} knows nothing of a plain store"
+            ),
+            MissingEdge::OneSize { at, other } => write!(
+                f,
+                "accesses of one size at {at:#} and {other:#}: each is atomic, but to one of another size it is not"
             ),
             MissingEdge::StrongLoad { at } => write!(
                 f,

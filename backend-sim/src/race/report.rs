@@ -157,7 +157,10 @@ impl Path {
         } else if agents[first].block.is_some_and(|block| {
             // since the last meeting before the access, another thread has told something, with no meeting between the access and that
             let met_at = agents[block].met_at;
-            let before = met_at.into_iter().find(|&met| met < earlier.time).unwrap_or(0).max(who.base);
+            // where both meetings that are kept came later, what was told between the one before the access and it is not known
+            let unknown = if met_at[1] > 0 { earlier.time } else { 0 };
+            let before = met_at.into_iter().find(|&met| met < earlier.time).unwrap_or(unknown).max(who.base);
+            let before = before.max(who.clock.steps(first)); // the first has told something itself, later than that
             let met_since = |told: u64| met_at.into_iter().any(|met| met > earlier.time && met <= told);
             of_block(first).map(|other| who.clock.steps(other)).any(|told| told > before && !met_since(told))
         }) {

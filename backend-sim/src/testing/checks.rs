@@ -96,12 +96,12 @@ impl Settings {
         let mut simulation = Simulation::new(config.clone()).map_err(text)?;
         let first = simulation.run(program).map_err(text)?;
         if first.has_finding() {
-            return simulation.reproduce(&first, program).map_err(text);
+            return simulation.reproduce(&first, program).map_err(text).and_then(bug);
         }
         let (all, random) = (self.schedules(CLASSES), self.schedules(RANDOM));
         let (explored, _, failed) = self.search(config, Explore::All { limit: all }, polls_are_bounded, program)?;
         if let Some(run) = failed.filter(Run::has_finding) {
-            return Ok(run);
+            return bug(run);
         }
         let proof = explored.proof(config);
         if explored.complete {
@@ -110,7 +110,8 @@ impl Settings {
         let random = Explore::random(random, self.seed);
         let (explored, _, failed) = self.search(config, random, |run| run.is_given_up(), program)?;
         let why = || format!("{proof}; and {} random schedules from seed {}", explored.schedules, self.seed);
-        failed.filter(Run::has_finding).ok_or_else(|| format!("no schedule was found that fails: {}", why()))
+        let failed = failed.filter(Run::has_finding);
+        failed.ok_or_else(|| format!("no schedule was found that fails: {}", why())).and_then(bug)
     }
 
     /// Visits schedules up to the first that is not right, which is returned recorded. `goes_on`: behind one that is not either.
@@ -239,6 +240,16 @@ pub(super) fn replay<T>(
     program: &impl Fn(&Pe<Sim>) -> Result<T>,
 ) -> std::result::Result<Run<T>, String> {
     Simulation::new(config.clone()).and_then(|mut simulation| simulation.replay(schedule, program)).map_err(text)
+}
+
+/// A run that fails, if that is a bug of the program.
+fn bug<T>(run: Run<T>) -> std::result::Result<Run<T>, String> {
+    match &run.verdict.kind {
+        VerdictKind::Failed { pe, error } if error.is_operating() => Err(format!(
+            "the program cannot do what it asks for, which is no bug that a test could show: PE {pe}: {error}"
+        )),
+        _ => Ok(run),
+    }
 }
 
 /// An error as the message of a panic, which has a line of its own.

@@ -22,6 +22,12 @@ pub(super) fn from_environment(variable: &str) -> Option<String> {
     env::var_os(variable).map(|value| value.to_string_lossy().into_owned())
 }
 
+/// The value of ONESIDED_TIME.
+fn seconds(text: &str) -> std::result::Result<Duration, String> {
+    let time = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    time.ok_or_else(|| format!("ONESIDED_TIME is {text:?} in the environment; expected a number of seconds"))
+}
+
 impl Settings {
     /// What the variables ask for, or what is wrong with one of them.
     pub(super) fn new(variable: &dyn Fn(&str) -> Option<String>) -> std::result::Result<Settings, String> {
@@ -33,11 +39,12 @@ impl Settings {
         let get = |name: &str| number::<u64>(name, variable(name));
         let replay = variable("ONESIDED_REPLAY")
             .map(|text| text.parse().map_err(|error: Error| format!("ONESIDED_REPLAY: {}", error.message())));
-        let (schedules, time) = (get("ONESIDED_SCHEDULES")?, get("ONESIDED_TIME")?.map(Duration::from_secs));
+        let (schedules, time) = (get("ONESIDED_SCHEDULES")?, variable("ONESIDED_TIME").map(|text| seconds(&text)));
         match schedules {
             Some(0) => Err("ONESIDED_SCHEDULES is 0 in the environment; expected at least 1".to_string()),
             _ => {
-                Ok(Settings { schedules, time, seed: get("ONESIDED_SEED")?.unwrap_or(0), replay: replay.transpose()? })
+                let (time, seed) = (time.transpose()?, get("ONESIDED_SEED")?.unwrap_or(0));
+                Ok(Settings { schedules, time, seed, replay: replay.transpose()? })
             }
         }
     }
@@ -64,10 +71,16 @@ pub(super) mod tests {
         let given = [("ONESIDED_SCHEDULES", "7"), ("ONESIDED_TIME", "60"), ("ONESIDED_SEED", "3")];
         let time = Some(Duration::from_secs(60));
         assert_eq!(settings(&given), Ok(Settings { schedules: Some(7), time, seed: 3, ..usual.clone() }));
+        let short = Settings { time: Some(Duration::from_millis(500)), ..usual.clone() };
+        assert_eq!(settings(&[("ONESIDED_TIME", "0.5")]), Ok(short));
         let replay = settings(&[("ONESIDED_REPLAY", "os2.2x1.spec.p4.r2a.none")]).unwrap();
         assert_eq!(replay.replay.unwrap().to_string(), "os2.2x1.spec.p4.r2a.none");
         for (variable, value, why) in [
-            ("ONESIDED_SCHEDULES", "1e6", "ONESIDED_SCHEDULES is \"1e6\" in the environment; expected a whole number"),
+            (
+                "ONESIDED_SCHEDULES",
+                "1e6",
+                "ONESIDED_SCHEDULES is \"1e6\" in the environment; expected a number of seconds",
+            ),
             ("ONESIDED_SCHEDULES", "0", "ONESIDED_SCHEDULES is 0 in the environment; expected at least 1"),
             ("ONESIDED_TIME", "", "ONESIDED_TIME is \"\" in the environment; expected a whole number"),
             ("ONESIDED_SEED", "-1", "ONESIDED_SEED is \"-1\" in the environment; expected a whole number"),

@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 
 use onesided::At;
-use onesided::backend::Span;
+use onesided::backend::{AllocId, Span};
 use onesided_ptx::{Access, AccessKind, Scope};
 
 use super::super::access::Test;
@@ -34,6 +34,8 @@ pub(super) struct Heard {
     phases: BTreeMap<u64, Told>,
     /// A thread's next strong read of shared memory learns this, and not what is told there now.
     as_of: Option<(usize, Option<Told>)>,
+    /// What a thread has released by its last release of a word of global memory: its later stores to that word tell it, too.
+    released: BTreeMap<(usize, PeId, AllocId, usize), Scoped>,
     /// What those had done, and fenced, who arrived at a barrier.
     arrived: BTreeMap<usize, (Option<Told>, Scoped)>,
 }
@@ -135,11 +137,17 @@ impl Machine {
             }
         }
         if writes {
+            let word = (by, pe, span.alloc, span.start);
             let mut tells = match access.order.releases() {
                 // beyond its scope, whoever reads the word races with this access
                 true => self.races.tell_by_kernel(agent, access.scope == Scope::Sys),
                 false => self.kernels.blocks[id].heard.fenced_before(by),
             };
+            let Heard { released, .. } = &mut self.kernels.blocks[id].heard;
+            match access.order.releases() {
+                true => _ = released.insert(word, tells.clone()),
+                false => released.get(&word).into_iter().for_each(|released| tells.join(released)),
+            }
             behind.iter().for_each(|behind| tells.join_told(behind));
             self.races.update_by_kernel(agent, (pe, span), tells, access.kind == AccessKind::Store);
         }

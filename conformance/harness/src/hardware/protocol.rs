@@ -120,7 +120,7 @@ impl Missing {
 impl Message {
     /// The message about an error.
     pub fn failed(error: &Error) -> Message {
-        let operating = crate::program::is_operating(error);
+        let operating = error.is_operating();
         Message::Failed(Failure { kind: error.kind().to_string(), operating, text: error.to_string() })
     }
 

@@ -58,7 +58,6 @@ use one_core::OneCore;
 use own::{Augment, Own};
 use plan::Plan;
 use run::End;
-pub(crate) use run::is_operating;
 use table::Table;
 
 /// A program that every PE runs: the unit of the harness.

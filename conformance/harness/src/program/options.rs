@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::fmt::{self, Display};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::time::Duration;
 
 use clap::{ArgMatches, Args, Command, FromArgMatches, ValueEnum};
 use onesided_sim::{Quiet, Reduce, Schedule, Strategy};
@@ -12,7 +13,7 @@ use super::Facts;
 use super::own::{Augment, check_names};
 use crate::launch::{FabricOptions, Sharing};
 use crate::tool::command::{Backend, let_values_be_negative, with_short_help};
-use crate::tool::number::{Numbers, bytes, several, whole};
+use crate::tool::number::{Numbers, bytes, seconds, several, whole};
 use crate::tool::output::Output as File;
 use crate::tool::profiles::{self, Profiles};
 use crate::tool::schedule;
@@ -121,8 +122,8 @@ pub(super) struct Search {
     #[arg(long, value_name = "S", conflicts_with = "all", value_parser = whole::<u64>(0, u64::MAX))]
     pub(super) seed: Option<u64>,
     /// End the search, and what explains a finding, after S seconds, with what was found until then
-    #[arg(long, value_name = "S", value_parser = whole::<u64>(1, 31_536_000))]
-    pub(super) time: Option<u64>,
+    #[arg(long, value_name = "S", value_parser = seconds(31_536_000))]
+    pub(super) time: Option<Duration>,
     /// Use N cores [default: all]. What is found does not depend on it
     #[arg(long, value_name = "N", value_parser = whole::<usize>(1, 4096))]
     pub(super) jobs: Option<usize>,

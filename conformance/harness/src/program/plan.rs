@@ -1,7 +1,6 @@
 //! What the options ask for: a cluster, and the schedules to visit on it.
 
 use std::fmt::Display;
-use std::time::Duration;
 
 use onesided_nvshmem::CAPABILITIES;
 use onesided_sim::{Budget, Config, Effort, Explore, Profile, Quiet, Races, Reduce, Schedule};
@@ -141,7 +140,7 @@ impl Plan {
         let cores = cores(facts, search.jobs)?;
         let seed = search.seed.unwrap_or(0);
         let is_bounded = search.time.is_some() || search.schedules.is_some();
-        let budget = Budget { time: search.time.map(Duration::from_secs), memory: Some(config.memory) };
+        let budget = Budget { time: search.time, memory: Some(config.memory) };
         // Who gives a time wants all of it to be used.
         let unless_given = |usual| search.schedules.unwrap_or(if search.time.is_some() { u64::MAX } else { usual });
         let schedules = unless_given(SCHEDULES);
@@ -369,6 +368,7 @@ pub(super) mod test {
         let usual = Some(8 << 30);
         assert_eq!(bounds("--all"), (1_000_000, None, usual));
         assert_eq!(bounds("--all --time 5"), (u64::MAX, Some(5), usual));
+        assert_eq!(bounds("--all --time 1.5"), (u64::MAX, Some(1), usual));
         assert_eq!(bounds("--time 5"), (u64::MAX - 1, Some(5), usual));
         assert_eq!(bounds("--time 5 --schedules 9 --memory 2M"), (8, Some(5), Some(2 << 20)));
         assert_eq!(bounds("--robust --time 5 --memory 2M"), (u64::MAX, Some(5), Some(2 << 20)));
@@ -429,7 +429,7 @@ pub(super) mod test {
             ("--stack 1K", "'1K' for '--stack <SIZE>': expected a size from 32K to 1G"),
             ("--gpus 0", "--gpus 0: expected a number of GPUs from 1 to 32000"),
             ("--pes 4 --nodes 3", "3 nodes"),
-            ("--time 0", "'0' for '--time <S>': expected a whole number from 1 to 31536000"),
+            ("--time 0", "'0' for '--time <S>': expected a number of seconds, more than 0 and at most 31536000"),
             ("--schedules 0", "expected a whole number from 1 to 1844"),
             ("--all --strategy pos", "cannot be used with"),
             ("--robust --weaken", "cannot be used with"),

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::explain::{Explained, later_than_in_order};
 use super::options::LIMIT;
 use super::plan::{Plan, Search};
-use super::run::{advise, is_operating};
+use super::run::advise;
 use super::{Facts, Main, record, wrote};
 use crate::say;
 use crate::tool::command::NOT_COMPLETE;
@@ -34,7 +34,7 @@ pub(super) fn run(facts: &Facts, main: Main<'_>, plan: &Plan) -> Result<ExitCode
     let _watch = Watch::start(simulation.pulse());
     let in_order = simulation.run(main).map_err(told)?;
     if let VerdictKind::Failed { pe, error } = &in_order.verdict.kind
-        && is_operating(error)
+        && error.is_operating()
     {
         return Err(advise(*pe, error)); // no outcome of the program
     }

@@ -110,7 +110,7 @@ pub(super) fn run(main: Main<'_>, plan: &Plan) -> Done {
     }
     if let Some(run) = done.recorded.as_ref().filter(|_| done.end == End::Finding)
         && let VerdictKind::Failed { pe, error } = &run.verdict.kind
-        && is_operating(error)
+        && error.is_operating()
     {
         done.end = End::Error(advise(*pe, error));
     }
@@ -333,7 +333,7 @@ impl Done {
     /// Keeps the recorded run to report, and explains it.
     fn explain(&mut self, plan: &Plan, simulation: &mut Simulation, run: Run<String>, main: Main<'_>) {
         let is_about_the_program = match &run.verdict.kind {
-            VerdictKind::Failed { error, .. } => !is_operating(error),
+            VerdictKind::Failed { error, .. } => !error.is_operating(),
             _ => self.end == End::Finding,
         };
         if is_about_the_program && !plan.in_table {
@@ -364,13 +364,6 @@ impl Done {
         run.results.iter().flatten().filter(|text| !text.is_empty()).for_each(|text| print(text));
         self.lines = run.results.clone();
     }
-}
-
-/// Whether an error is about this machine and its limits, or about a kernel that there is not, and not about what the program does.
-pub(crate) fn is_operating(error: &Error) -> bool {
-    use ErrorKind::{Device, Initialization, OutOfMemory, OutOfTeams, Timeout, Unsupported};
-    let limits = matches!(error.kind(), OutOfMemory | OutOfTeams | Unsupported | Initialization | Timeout | Device);
-    limits || error.call() == "module"
 }
 
 /// What an error says that is about this machine, and what helps.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::time::Duration;
 
 /// Reads a whole number from `least` to `most`.
 pub fn whole<T: TryFrom<u64>>(least: u64, most: u64) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync {
@@ -9,6 +10,15 @@ pub fn whole<T: TryFrom<u64>>(least: u64, most: u64) -> impl Fn(&str) -> Result<
         let number = text.parse().ok().filter(|number| (least..=most).contains(number));
         let number = number.and_then(|number| T::try_from(number).ok());
         number.ok_or_else(|| format!("expected a whole number from {least} to {most}"))
+    }
+}
+
+/// Reads a time in seconds, which may have a fraction: more than none, and at most so many.
+pub fn seconds(most: u64) -> impl Fn(&str) -> Result<Duration, String> + Clone + Send + Sync {
+    move |text| {
+        let time = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        let time = time.filter(|time| !time.is_zero() && *time <= Duration::from_secs(most));
+        time.ok_or_else(|| format!("expected a number of seconds, more than 0 and at most {most}"))
     }
 }
 
