@@ -26,8 +26,8 @@ impl<B: Backend> Pe<B> {
     /// the PE finalizes.
     ///
     /// # Collective
-    /// Over all PEs, as each allocation and each free is. All PEs make the same allocations, and `body` succeeds on all or on
-    /// none.
+    /// Over all PEs, because every allocation and every free is collective over all PEs. All PEs make the same allocations.
+    /// `body` succeeds on all PEs or on none.
     ///
     /// # Errors
     /// Those of `body`, and of [`Pe::free`].

@@ -119,7 +119,7 @@ impl At {
         }
     }
 
-    /// The function around the call. Rust's compiler does not tell it.
+    /// The function that contains the call. `None` if it is not known: Rust's compiler does not tell it.
     pub fn function(&self) -> Option<&'static str> {
         match self.0 {
             Place::Rust(_) => None,
@@ -127,7 +127,8 @@ impl At {
         }
     }
 
-    /// The call at which the compiler has inlined the function around this place, if it is known that it did.
+    /// The call into which the compiler inlined the function of this place. `None` if it was not inlined, or if that is not
+    /// known.
     pub fn inlined_at(&self) -> Option<At> {
         match self.0 {
             Place::Rust(_) => None,
@@ -142,7 +143,8 @@ impl At {
         self.0
     }
 
-    /// Whether both come from the same call in the source, by one comparison. Equal places that were made apart may differ.
+    /// Whether both are the same place in memory: one comparison, for fast paths. True means the same call in the source. False
+    /// does not mean that the places differ: equal places may be stored twice.
     #[doc(hidden)]
     #[inline]
     pub fn is_same(&self, other: &At) -> bool {
@@ -192,7 +194,7 @@ impl Ord for At {
     }
 }
 
-/// `file:line`, or the file alone if the line is not known. With `{:#}`, of a function that was inlined also the call:
+/// `file:line`, or the file alone if the line is not known. `{:#}` adds the call into which the function was inlined:
 /// `copy.cuh:7, inlined at ring.cu:40`.
 impl fmt::Display for At {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -12,9 +12,9 @@ use crate::operator::AmoOp;
 
 /// # Atomics
 ///
-/// Each works on one element of symmetric memory on `pe`, and is atomic against the other atomics of the same type. One that
-/// fetches returns when the old value is back, and is visible then. One that does not fetch returns at once, and becomes visible
-/// at any time until it is completed, as a put.
+/// Each works on one element of symmetric memory on `pe`, and is atomic with respect to the other atomics of the same type. An
+/// atomic that fetches returns the old value; when it returns, its update is visible. An atomic that does not fetch returns at
+/// once. Its update becomes visible at any time until it is completed, like that of a put.
 ///
 /// [`Capabilities::host_atomics`](crate::Capabilities::host_atomics) says whether they work. libnvshmem exports them for the host
 /// as stubs that print a line and do nothing. So its backend runs a kernel of its own for each, or refuses them with

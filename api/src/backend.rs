@@ -59,11 +59,11 @@ pub struct Layout {
     pub zeroed: bool,
 }
 
-/// What a program says of accesses that may race.
+/// A program's statement that some of its accesses are intended to race.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "who marks accesses says both")]
 pub struct Intended {
-    /// Why they may.
+    /// Why they may race.
     pub reason: &'static str,
     /// The line that marks them.
     pub at: At,
@@ -183,8 +183,9 @@ impl ArgumentValue {
         }
     }
 
-    /// Writes its bytes among a kernel's parameters: [`size`](ArgumentValue::size) of them; what lies between the fields of a structure is
-    /// left as it is. The backend says what the address of memory and the handle of a team are, and what bytes stand for a tensor at an address.
+    /// Writes the value as a kernel takes it: `to` has [`size`](ArgumentValue::size) bytes. Padding between the fields of a
+    /// structure is left as it is. `address` returns the address of memory, `team` the handle of a team, and `tensor` the bytes
+    /// for a tensor at an address.
     ///
     /// # Errors
     /// Those of `address` and `tensor`.
@@ -210,7 +211,7 @@ impl ArgumentValue {
         Ok(())
     }
 
-    /// What its address is a multiple of.
+    /// The alignment of the value, in bytes. It is 1 for plain bytes, whose alignment is not known.
     pub(crate) fn align(&self) -> usize {
         match self {
             ArgumentValue::Bits { .. } | ArgumentValue::Memory(_) | ArgumentValue::Team(_) => self.size(),
@@ -231,11 +232,12 @@ impl ArgumentValue {
     }
 }
 
-/// A tensor in memory, and its tiles. All of it is valid, but where the memory begins: that is a multiple of 16 within its allocation.
+/// A tensor in memory, and its tiles. The API has checked all of it, except the address: the memory begins at a multiple of 16
+/// bytes within its allocation, and the backend checks where the allocation begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "a backend must heed all of it")]
 pub struct Tensor {
-    /// The memory, in which it lies from its first byte on.
+    /// The memory. The tensor begins at its first byte.
     pub memory: Span,
     /// The type of its elements.
     pub dtype: DType,
@@ -245,15 +247,15 @@ pub struct Tensor {
     pub strides: Vec<u64>,
     /// Elements of a tile in each dimension.
     pub tile: Vec<u32>,
-    /// Every how many elements of a tile is copied, in each dimension; 1 in the first.
+    /// The step from one copied element of a tile to the next, in each dimension; 1 in the first.
     pub steps: Vec<u32>,
-    /// How units of 16 bytes of a tile change places in shared memory.
+    /// How units of 16 bytes of a tile are permuted in shared memory.
     pub swizzle: Swizzle,
     /// What a load finds outside of the tensor.
     pub fill: Fill,
 }
 
-/// What a kernel is given for a tensor: a `CUtensorMap`.
+/// The bytes that a kernel gets for a tensor: a `CUtensorMap`.
 pub type TensorBytes = [u8; 128];
 
 impl Tensor {
@@ -302,15 +304,16 @@ pub trait Backend: Sized {
     /// The backend's name: `sim`, `nvshmem`.
     const NAME: &'static str;
 
-    /// Where a call of the program stands, whose Rust code is at `caller`: there, unless the program is not written in Rust
-    /// ([`Placed`]). Local.
+    /// The place that errors and reports name for a call of the program. It is `caller`, the place in Rust code, unless the
+    /// program is written in another language ([`Placed`]). Local.
     #[inline]
     fn place(&self, caller: At) -> At {
         caller
     }
 
-    /// From now on the host's accesses, and what it issues, may race, or may no longer: for backends that look for races. Returns
-    /// what was in effect. Local.
+    /// Sets the mark for what the host accesses and issues from now on. With a mark, these accesses are intended to race; with
+    /// `None`, they are not. Returns the mark that was set before. A backend that does not look for races ignores it, and
+    /// returns `None`. Local.
     #[inline]
     fn intends(&self, _mark: Option<Intended>) -> Option<Intended> {
         None
@@ -331,7 +334,7 @@ pub trait Backend: Sized {
     fn init_status(&self) -> InitStatus;
     /// Thread level. Local.
     fn thread_support(&self) -> ThreadSupport;
-    /// What of the optional families works here. Local.
+    /// Which of the optional families of calls work here. Local.
     fn capabilities(&self) -> Capabilities;
     /// The [`Capabilities::host_signals`] of this backend. Asked before each wait of the host, so it must cost next to nothing,
     /// where `capabilities` may have to look at the machine first. Local.
@@ -394,9 +397,10 @@ pub trait Backend: Sized {
     /// A fresh id for `TeamRequest::Init`. Local.
     fn team_unique_id(&self, at: At) -> Result<TeamUniqueId>;
 
-    /// Issues an operation: from the host (returns when the operation's contract says so), or on a stream (returns
-    /// when enqueued). The values are the program's again when it returns. From the host, returns the fetched bits for
-    /// operations that fetch, and the bits of a value that compared true for a wait for a signal; else 0.
+    /// Issues an operation. From the host (`stream` is `None`), it returns when the operation's contract says so. On a stream,
+    /// it returns when the operation is enqueued. After the call, the program may change `values`. Returns the fetched bits for
+    /// an operation of the host that fetches, and the bits of a value that compared true for a wait of the host for a signal.
+    /// In all other cases it returns 0.
     fn issue(&self, op: &Op, values: &Values<'_>, stream: Option<&Self::Stream>, at: At) -> Result<u64>;
 
     /// A new stream. Local.
@@ -443,4 +447,25 @@ pub fn adopt_stream<B: Backend>(pe: &Pe<B>, stream: B::Stream) -> Stream<B> {
 /// ```
 pub fn span_of<B: Backend, T: Element>(pe: &Pe<B>, call: &'static str, buf: impl Own<T>, at: At) -> Result<Span> {
     pe.call(call, at).span("buf", buf)
+}
+
+/// The backend's stream, for calls that only one backend has.
+///
+/// # Errors
+/// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) when `pe` did not make the stream.
+///
+/// ```
+/// # use onesided::At;
+/// # onesided_sim::example(1, |pe| {
+/// let stream = pe.stream()?;
+/// onesided::backend::stream_of(pe, "device_slice", &stream, At::caller())?;
+/// # Ok(()) });
+/// ```
+pub fn stream_of<'a, B: Backend>(
+    pe: &Pe<B>,
+    call: &'static str,
+    stream: &'a Stream<B>,
+    at: At,
+) -> Result<&'a B::Stream> {
+    pe.call(call, at).stream(stream)
 }

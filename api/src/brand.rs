@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 pub struct Brand(u32);
 
 impl Brand {
-    /// A new one. (After 2³² of them they repeat. A handle that is so much older is not recognized.)
+    /// A new brand. Brands repeat after 2³² of them. A handle that is 2³² brands old is then accepted by mistake.
     pub(crate) fn fresh() -> Brand {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         Brand(NEXT.fetch_add(1, Ordering::Relaxed))

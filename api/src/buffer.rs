@@ -140,7 +140,7 @@ impl<T: Element, K> Buf<T, K> {
         Buf { alloc: self.alloc, brand: self.brand, len: self.len, of: PhantomData }
     }
 
-    /// All elements as a view. Whoever calls this sees to it that no view outlives the allocation.
+    /// All elements as a view. The caller must make sure that the view does not outlive the allocation.
     pub(crate) fn into_slice<'a>(self) -> Slice<'a, T, K> {
         Slice { alloc: self.alloc, brand: self.brand, start: 0, len: self.len, of: PhantomData }
     }

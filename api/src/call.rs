@@ -129,7 +129,8 @@ impl Call {
         Err(self.lengths_differ([("dst", dst), ("src", src)]))
     }
 
-    /// Refuses a PE's transfer to itself whose operands share some bytes. With all of them shared it moves nothing.
+    /// Refuses a transfer of a PE to itself if `dst` and `src` overlap without being equal. If they are equal, the transfer
+    /// moves nothing and is allowed.
     #[inline]
     pub(crate) fn apart(self, is_own: bool, dst: Span, src: Span) -> Result<()> {
         if is_own && dst != src && dst.overlaps(&src) { Err(self.overlap(dst, src)) } else { Ok(()) }

@@ -48,8 +48,8 @@ pub struct Capabilities {
     pub symmetric_registration: Support,
     /// Kernels: [`Pe::module`](crate::Pe::module) and [`Issue::launch`](crate::Issue::launch).
     pub kernels: Support,
-    /// Atomics of kernels on a word that PEs of several GPUs update: NVSHMEM's, and the GPU's own through a peer's pointer. Where they are
-    /// missing, kernels run and updates get lost; nobody returns an error.
+    /// Atomics of kernels on a word that PEs on several GPUs update: NVSHMEM's, and the GPU's own through a peer's pointer. If
+    /// they are missing, kernels still run, but updates get lost without an error.
     pub kernel_atomics: Support,
     /// What NVSHMEM has for kernels from 3.8 on: flushes, queue pairs, regions, shared memory that the library may use. A module that calls one of
     /// them is refused where they are missing.

@@ -17,13 +17,14 @@ use crate::team::Team;
 ///
 /// Every member of the team calls the same collectives in the same order, one at a time for each team, with the same element type,
 /// count, operator, root and symmetric objects. Members that disagree are a bug of the whole program: the simulator's verdict names
-/// what differs and every member's line; hardware hangs or corrupts memory. On streams, a team's collectives must also *run* in the
-/// order in which the PE calls them, whatever stream each is on. Those of the world include allocating and freeing. Between
-/// GPUs, libnvshmem hangs otherwise.
+/// what differs and every member's line; hardware hangs or corrupts memory. On streams, a team's collectives must also *run* in
+/// the order in which the PE calls them, even if they are on different streams. Otherwise libnvshmem hangs between GPUs.
+/// Allocating and freeing count as collectives of the world.
 ///
-/// **No member waits for the others on entry.** A PE that has entered may write my `dst` at once, even before I have entered. So `dst`
-/// must be free on every member before any member enters. (The simulator does not notice this for reductions.) A member returns when its own `dst` is complete and its own `src` may be
-/// reused. That says nothing about the other members.
+/// **No member waits for the others on entry.** A PE that has entered may write my `dst` at once, even before I have entered.
+/// So no member may still use its `dst` when the first member enters. (The simulator does not notice such a use for
+/// reductions.) A member returns when its own `dst` is complete and its own `src` may be reused. That says nothing about the
+/// other members.
 ///
 /// NVSHMEM documentation, "Collective Communication".
 impl<B: Backend> Issue<'_, B> {

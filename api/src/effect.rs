@@ -1,9 +1,9 @@
 //! [`Effect`]: what an operation does, described once for everything that asks.
 //!
-//! A backend, a checker, a trace and a table of calls all need the same facts about an operation: whether it moves data and
-//! where, what it reads and writes and who does so, whether that is atomic, when its call ends, which collective it is.
-//! [`Op::effect`] states them. It has an arm for each variant of [`Op`] and no other: a new operation does not compile until
-//! it is described here, and everything else follows from the description.
+//! A backend, a checker, a trace and a table of calls all need the same facts about an operation: whether it moves data, from
+//! where to where, which memory each PE reads and writes, whether that is atomic, when its call ends, and which collective it
+//! is. [`Op::effect`] states them. It has one arm for each variant of [`Op`], and no default arm. So a new operation does not
+//! compile until it is described here. Everything else follows from the description.
 #![expect(clippy::exhaustive_enums, reason = "who asks what an operation does must learn of every new kind of effect")]
 
 use crate::element::DType;
@@ -159,7 +159,7 @@ pub enum CollectiveKind {
 /// A collective that moves data. Spans are the same on all members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Data {
-    /// Which part of whose source goes where.
+    /// Which part of each member's source goes to which member.
     pub pattern: Pattern,
     /// The target on each member.
     pub dst: Span,
@@ -222,16 +222,16 @@ pub enum How {
     AtomicUpdate,
 }
 
-/// What asks for an operation's description: see [`Op::describe_to`].
+/// Receives the description of an operation: see [`Op::describe_to`].
 pub trait Listener {
-    /// What it makes of the description.
+    /// What [`hear`](Listener::hear) returns.
     type Answer;
 
     /// Takes the description.
     fn hear(self, effect: Effect) -> Self::Answer;
 }
 
-/// Wants nothing but the description.
+/// Returns the description itself.
 struct Itself;
 
 impl Listener for Itself {
@@ -250,8 +250,8 @@ impl Op {
         self.describe_to(Itself)
     }
 
-    /// Tells `listener` what the operation does. Each kind of operation gets a copy of the listener's code, from which most of the
-    /// description folds away: for hot paths.
+    /// Gives the description of the operation to `listener`, and returns its answer. The compiler makes a copy of the
+    /// listener's code for each kind of operation, and removes most of the description from it. Use this on hot paths.
     #[inline(always)]
     pub fn describe_to<L: Listener>(&self, listener: L) -> L::Answer {
         match *self {
@@ -395,7 +395,7 @@ impl Transfer {
         matches!(self.moves, Moves::Put { .. }) && self.shape.count > 0
     }
 
-    /// Whether a fence says something about it: gets and fetches are neither ordered by one nor order anything.
+    /// Whether a fence orders it. Gets and fetches are not ordered by a fence.
     #[inline]
     pub fn is_ordered_by_fence(&self) -> bool {
         match self.moves {

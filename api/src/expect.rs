@@ -54,7 +54,7 @@ fn difference(what: &str, found: &str, expected: &str) -> String {
             return format!("{at}; {count} of {longer} elements {differ}");
         }
     }
-    // Not lists, or values that are not equal although their texts are, as NaN.
+    // The texts are not lists; or the texts are equal and the values are not, as with NaN.
     let common = found.char_indices().zip(expected.chars()).find(|((_, a), b)| a != b);
     let from = match common {
         Some(((index, _), _)) => index,

@@ -6,13 +6,14 @@ use crate::pe::Pe;
 
 /// # Races that are meant
 impl<B: Backend> Pe<B> {
-    /// Marks what the host does in `accesses` as free to race: reads, writes, and operations that it issues or enqueues there. A kernel that is
-    /// launched there is marked as a whole. A kernel marks some of its accesses by `ONESIDED_INTENDED_RACE("reason")` of `<onesided.h>`, which every CUDA
-    /// C++ source can include: what the thread does from there to the end of the braces.
+    /// Marks the host's accesses in `accesses` as intended to race: its reads and writes, and the operations that it issues or
+    /// enqueues there. A kernel that is launched there is marked as a whole. A kernel can mark a part of its own accesses by
+    /// `ONESIDED_INTENDED_RACE("reason")` of `<onesided.h>`, which every CUDA C++ source can include. That mark holds from
+    /// there to the end of the enclosing braces.
     ///
-    /// A race of which one side is marked is no finding. Summaries count it with its reason, and note a mark of which no access
-    /// has raced. The mark orders nothing, and changes nothing in what can happen: every order of the marked accesses is explored. Plain accesses of
-    /// kernels without a mark are no steps, so mark both sides to see all outcomes.
+    /// A race is no finding if one of its sides is marked. Summaries count such races with their reasons, and name a mark whose
+    /// accesses did not race. A mark orders nothing: every order of the marked accesses is explored. A plain access of a kernel
+    /// is a step of its own only if it is marked. So mark both sides to see all outcomes.
     ///
     /// # One-sided
     /// Local. On backends that do not look for races it does nothing, and costs nothing.

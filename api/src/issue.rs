@@ -34,13 +34,14 @@ impl<'a, B: Backend> Issue<'a, B> {
 
     /// Hands a validated operation to the backend.
     ///
-    /// Always inlined, as what verbs share is: the compiler then knows which operation it is, and whether there is a stream.
+    /// Always inlined, like all code that verbs share. So the compiler knows which operation it is, and whether there is a
+    /// stream.
     #[inline(always)]
     pub(crate) fn issue(&self, op: Op, call: Call) -> Result<u64> {
         self.issue_with(op, Values::NONE, call)
     }
 
-    /// The same for one that has values.
+    /// As [`Self::issue`], for an operation that has values.
     #[inline(always)]
     pub(crate) fn issue_with(&self, op: Op, values: Values<'_>, call: Call) -> Result<u64> {
         let stream = self.own_stream(call)?;
@@ -104,9 +105,9 @@ impl<B: Backend> Issue<'_, B> {
     /// # One-sided
     /// Completes nothing, does not order gets, and promises nothing about operations to different PEs.
     ///
-    /// A non-blocking transfer is ordered by the first fence, quiet or barrier that this PE *calls* after it was issued, from the
-    /// host or on any stream: where a call in another scope came first, this fence does not order the transfer. So a fence that must
-    /// order non-blocking transfers is called in the scope that issued them, before any other.
+    /// A non-blocking transfer is ordered only by the first fence, quiet or barrier that this PE *calls* after it issued the
+    /// transfer, from the host or on any stream. If a call in another scope came first, this fence does not order the transfer.
+    /// So a fence that must order non-blocking transfers is called in the scope that issued them, before any other.
     ///
     /// # Errors
     /// [`Unsupported`](crate::ErrorKind::Unsupported) on a stream where the backend has no such fence.

@@ -51,8 +51,8 @@ impl Source {
         Source::new(Language::Cuda, name.into(), text.into())
     }
 
-    /// PTX, best compiled with `-rdc=true -lineinfo`: calls of NVSHMEM are calls then, and have their source lines. Without them, findings name
-    /// lines of the PTX: `ring.ptx:28`, or `PTX of ring.cu:28` where `name` does not end in `.ptx`.
+    /// PTX. Compile it with `-rdc=true -lineinfo`, so that calls of NVSHMEM stay calls and have source lines. Without source
+    /// lines, findings name lines of the PTX: `ring.ptx:28`, or `PTX of ring.cu:28` where `name` does not end in `.ptx`.
     pub fn ptx(name: impl Into<String>, text: impl Into<String>) -> Source {
         Source::new(Language::Ptx, name.into(), text.into())
     }
@@ -86,8 +86,8 @@ impl Source {
         self
     }
 
-    /// Functions of CUDA C++ without `__host__` and `__device__` are the device's, and not the host's: for headers that were written for
-    /// any compiler (`-default-device` of NVRTC).
+    /// Compiles functions of CUDA C++ without `__host__` and `__device__` for the device only (`-default-device` of NVRTC).
+    /// Headers that were written for any compiler need this.
     #[must_use]
     pub fn default_device(mut self) -> Source {
         self.default_device = true;
@@ -101,8 +101,9 @@ impl Source {
         self
     }
 
-    /// The text of a file that PTX was compiled from, by the name that the PTX has for it. Reports show its lines; nothing else looks at it.
-    /// CUDA C++ need not be told of its own text, nor of files that a report finds by their names.
+    /// Adds the text of a file that the PTX was compiled from. `file` is the name that the PTX has for it. Only reports use the
+    /// text: they show its lines. The text of CUDA C++ need not be added, and neither need files that a report finds by their
+    /// names.
     ///
     /// ```
     /// use onesided::Source;
@@ -116,8 +117,8 @@ impl Source {
         self
     }
 
-    /// On GPUs, compiles CUDA C++ with the installed NVSHMEM's own headers, which inline what is short. That is faster, and is
-    /// other code than the simulator ran. The simulator takes no notice.
+    /// On GPUs, compiles CUDA C++ with the headers of the installed NVSHMEM, which inline short functions. That is faster, but
+    /// the GPU then runs other code than the simulator did. The simulator ignores this setting.
     #[must_use]
     pub fn inlined(mut self) -> Source {
         self.inlined = true;
@@ -139,7 +140,8 @@ impl Source {
         &self.text
     }
 
-    /// The text of a file that reports name, if it is here: that of CUDA C++, or [one that PTX was compiled from](Source::compiled_from).
+    /// The text of a file that reports name: the CUDA C++ itself, or a [text that PTX was compiled
+    /// from](Source::compiled_from). `None` if this source does not have the file.
     pub fn text_of(&self, file: &str) -> Option<&str> {
         let own = self.language == Language::Cuda && self.name == file;
         let other = || self.compiled_from.iter().find(|(name, _)| name == file).map(|(_, text)| &**text);
@@ -203,7 +205,8 @@ impl<B: Backend> Module<B> {
     /// ```
     ///
     /// # Errors
-    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) if there is none; the message has those that there are.
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) if the module has no such kernel; the message lists those that it
+    /// has.
     #[track_caller]
     pub fn kernel(&self, name: &str) -> Result<Kernel<'_, B>> {
         let is_it = |info: &KernelInfo| info.name == name || info.instance.as_deref() == Some(name);

@@ -19,8 +19,9 @@ use crate::{bf16, f16};
 
 /// How many blocks of how many threads run a kernel, and how.
 ///
-/// A kernel that waits for other PEs is launched with [`Grid::collective`], on every PE: otherwise a PE's blocks may begin only after others have
-/// ended, and wait for them in vain. One that waits for other blocks of its own grid needs [`Grid::cooperative`].
+/// A kernel that waits for other PEs is launched with [`Grid::collective`], on every PE. Otherwise some of its blocks may begin
+/// only after others have ended, and the wait never ends. A kernel that waits for other blocks of its own grid needs
+/// [`Grid::cooperative`].
 ///
 /// ```
 /// use onesided::Grid;
@@ -135,12 +136,12 @@ impl Grid {
 #[derive(Clone, Debug)]
 pub struct Argument {
     value: ArgumentValue,
-    /// The value's bytes: every launch asks.
+    /// The value's size in bytes. Every launch needs it, so it is computed once.
     size: usize,
     brands: Brands,
 }
 
-/// Whose handles an argument is made of. Most have one at most: making them allocates nothing.
+/// The brands of the handles in an argument. Most arguments have at most one, so making them allocates nothing.
 #[derive(Clone, Debug)]
 enum Brands {
     None,
@@ -160,12 +161,13 @@ impl Brands {
 }
 
 impl Argument {
-    /// A structure by value: its bytes, as C lays them out.
+    /// A structure by value: its bytes, as C lays them out. Do not use it as a field of [`Argument::structure`], which does not
+    /// know its alignment.
     pub fn bytes(bytes: &[u8]) -> Argument {
         Argument::plain(ArgumentValue::Bytes(bytes.into()))
     }
 
-    /// A structure by value, with these fields, laid out as C does: each at the next multiple of its alignment.
+    /// A structure by value, with these fields, laid out as in C: each field at the next multiple of its alignment.
     ///
     /// ```
     /// # onesided_sim::example(1, |pe| {
@@ -289,23 +291,25 @@ impl<B: Backend> Issue<'_, B> {
     /// Enqueues a kernel: it begins when everything before it on the stream has ended, and the stream goes on when all of its blocks have
     /// ended (`cuLaunchKernel`, `cuLaunchCooperativeKernel`, `nvshmemx_collective_launch`).
     ///
-    /// What kernels issue is a scope of its own: fences, quiets and barriers of kernels order and complete it, and so do quiets and
-    /// barriers on a stream that come after the kernel. Those of the host do not.
+    /// Kernels issue in a scope of their own. Fences, quiets and barriers of kernels order and complete what kernels issued.
+    /// Quiets and barriers on a stream do so too, if they come after the kernel. Those of the host do not.
     ///
     /// # Collective
     /// Over all PEs if the grid is [collective](Grid::collective), otherwise local.
     ///
     /// # Safety
-    /// The arguments have the types of the kernel's parameters; only their number and sizes are checked. The kernel accesses no memory but
-    /// what its arguments give it, its own, and what NVSHMEM's device functions reach. That memory is not freed, and teams among the
-    /// arguments are not destroyed, before the kernel has ended. (The simulator checks accesses, so that a mistake is a finding there.)
+    /// The arguments must have the types of the kernel's parameters: only their number and sizes are checked. The kernel may
+    /// access only the memory of its arguments, its own memory, and what NVSHMEM's device functions reach. This memory must not
+    /// be freed, and teams among the arguments must not be destroyed, before the kernel has ended. (The simulator checks the
+    /// accesses, so a mistake is a finding there.)
     ///
     /// # Errors
-    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for arguments of another number or size than the kernel's, a grid or blocks
-    /// that are too large, too much shared memory, a grid that does not fit on the GPU at once although it must, or a call on
-    /// the host: kernels are launched on streams. [`Unsupported`](crate::ErrorKind::Unsupported) beyond a limit of the simulator that GPUs do
-    /// not have. A fault of the kernel itself is an error of what synchronizes with the stream on GPUs, and
-    /// ends the run with a verdict in the simulator.
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for arguments of another number or size than the kernel's, a
+    /// kernel or a handle of another PE or of an earlier run, a grid or blocks that are too large, too much shared memory, a
+    /// grid that must fit on the GPU at once and does not, or a call on the host: kernels are launched on streams.
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) beyond a limit of the simulator that GPUs do not have. A fault inside the
+    /// kernel is no error of this call. On GPUs the call that synchronizes with the stream returns it. In the simulator it ends
+    /// the run with a verdict.
     ///
     /// NVSHMEM documentation, "Kernel Launch Routines".
     ///

@@ -73,7 +73,7 @@ impl FromStr for UniqueId {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "a backend must answer every method")]
 pub enum InitMethod {
-    /// What started this process says who it is: the simulator, or a launcher by environment variables.
+    /// The simulator, or a launcher by environment variables, tells this process its rank and the number of PEs.
     Launcher,
     /// `"uid"`: a unique id, received from the PE that made it.
     UniqueId {

@@ -99,7 +99,7 @@ impl Members {
         }
     }
 
-    /// Rank in the team of a world rank, if it is a member.
+    /// The rank in the team of the PE with this world rank; `None` if that PE is not a member.
     #[inline]
     pub fn position(&self, world: usize) -> Option<usize> {
         match self {
@@ -120,7 +120,7 @@ impl Members {
         (0..self.len()).map(|index| self.get(index))
     }
 
-    /// Members `start`, `start + stride`, … of this team (`size` of them). Of one member, the stride says nothing.
+    /// The team of `size` members of this team: `start`, `start + stride`, and so on. If `size` is 1, `stride` does not matter.
     pub fn strided(&self, start: usize, stride: usize, size: usize) -> Members {
         let stride = if size > 1 { stride } else { 1 };
         match self {

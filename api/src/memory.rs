@@ -221,7 +221,7 @@ impl<B: Backend> Pe<B> {
         self.ledger.borrow_mut().push(Live { what, bytes, at });
     }
 
-    /// Strikes it out again.
+    /// Removes an entry that [`Pe::note`] made.
     pub(crate) fn settle(&self, what: LiveKind) {
         self.ledger.borrow_mut().retain(|live| live.what != what);
     }
@@ -261,7 +261,7 @@ impl<B: Backend> Pe<B> {
     /// Local. A kernel that still uses the memory is a bug, which the simulator reports: synchronize with its stream first.
     ///
     /// # Errors
-    /// Those of the device.
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument) when another PE or an earlier run made the buffer; those of the device.
     ///
     /// ```
     /// # onesided_sim::example(2, |pe| {
@@ -286,7 +286,8 @@ impl<B: Backend> Pe<B> {
     /// Local.
     ///
     /// # Errors
-    /// Those of the library.
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument) when another PE or an earlier run made the buffer; those of the library.
+    /// After an error the buffer is lost, and is a leak.
     ///
     /// ```
     /// # onesided_sim::example(2, |pe| {
@@ -316,7 +317,7 @@ impl<B: Backend> Pe<B> {
     /// Local. A transfer that still uses the memory is a bug, which the simulator reports: complete it first.
     ///
     /// # Errors
-    /// Those of the library.
+    /// As [`Pe::register_local`].
     ///
     /// ```
     /// # onesided_sim::example(2, |pe| {
@@ -347,8 +348,8 @@ impl<B: Backend> Pe<B> {
     /// when another PE returns. Data needs a barrier of its own.
     ///
     /// # Errors
-    /// [`Unsupported`](ErrorKind::Unsupported) where the heap cannot grow ([`Pe::capabilities`] says so beforehand); those of the library.
-    /// The buffer is lost with an error, and is a leak. Sizes that differ are a mismatch of the whole program: a verdict.
+    /// As [`Pe::register_local`]; also [`Unsupported`](ErrorKind::Unsupported) where the heap cannot grow ([`Pe::capabilities`]
+    /// says so beforehand). Sizes that differ are a mismatch of the whole program: a verdict.
     ///
     /// ```
     /// # onesided_sim::example(2, |pe| {
@@ -381,7 +382,7 @@ impl<B: Backend> Pe<B> {
     /// stream issued and that still uses the memory is a bug, which the simulator reports.
     ///
     /// # Errors
-    /// Those of the library.
+    /// As [`Pe::register_local`].
     ///
     /// ```
     /// # onesided_sim::example(2, |pe| {

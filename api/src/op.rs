@@ -135,7 +135,8 @@ pub enum Op {
         /// The word.
         word: Span,
     },
-    /// Block until every variable compares true that is not skipped ([`Values::skip`](crate::backend::Values)).
+    /// Block until each variable that is not skipped has compared true. [`Values::skip`](crate::backend::Values) says which are
+    /// skipped.
     Wait {
         /// My own variables, contiguous.
         vars: Span,

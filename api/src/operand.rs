@@ -1,6 +1,6 @@
 //! [`Own`], [`Local`], [`Symmetric`]: which memory may be which argument, as types say it.
 //!
-//! Memory that NVSHMEM could not reach does not compile as an argument, instead of failing on the one network that notices.
+//! Memory that NVSHMEM could not reach does not compile as an argument. At run time, only some networks would refuse it.
 
 use crate::brand::Brand;
 use crate::buffer::{Buf, RegisteredSymmetric, Slice, kind};
@@ -10,7 +10,7 @@ use crate::span::Span;
 mod sealed {
     use super::{Brand, Span};
 
-    /// What every handle to memory can say. Nothing outside this crate has it, so that no other type can be an operand.
+    /// Every handle to memory implements this. Code outside of this crate cannot name it, so no other type can be an operand.
     pub trait Operand: Copy {
         /// The bytes.
         fn span(&self) -> Span;

@@ -264,7 +264,7 @@ impl<B: Backend> Pe<B> {
         self.finalize_at(At::caller())
     }
 
-    /// As [`Pe::finalize`], for what runs programs: `at` is the place that reports name.
+    /// As [`Pe::finalize`], for code that runs programs. Reports name the place `at`.
     ///
     /// # Errors
     /// As [`Pe::finalize`].
@@ -277,8 +277,8 @@ impl<B: Backend> Pe<B> {
     /// Ends the job on all PEs, with `status` (`nvshmem_global_exit`).
     ///
     /// # One-sided
-    /// One PE's call is enough. Never returns. When the other PEs end is not said: they may go on for a while, and what this PE has
-    /// issued may still have its effect.
+    /// One PE's call is enough. It never returns. NVSHMEM does not say when the other PEs end. They may go on for a while, and
+    /// operations that this PE has issued may still take effect.
     ///
     /// ```
     /// # use onesided_sim::{Config, Simulation, VerdictKind};

@@ -152,9 +152,9 @@ impl<B: Backend, T: Element> Peer<'_, B, T> {
     /// Stores the elements.
     ///
     /// # One-sided
-    /// Returns at once. These are ordinary stores of this PE's host: its own later loads and stores of the same address follow
-    /// them; its gets do not, without a quiet between. A fence, quiet, sync or barrier of the host orders them for other PEs.
-    /// Until then they may become visible at any time.
+    /// Returns at once. The stores are ordinary stores of this PE's host. Its later loads and stores of the same address come
+    /// after them. Its gets do not, unless a quiet is between. A fence, quiet, sync or barrier of the host orders the stores
+    /// for other PEs. Until then they may become visible at any time.
     ///
     /// # Errors
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) when the lengths differ.

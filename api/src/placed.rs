@@ -16,7 +16,8 @@ use crate::operator::ReduceOp;
 use crate::pe::{Live, Pe};
 use crate::team::TeamUniqueId;
 
-/// The backend `B` under a binding for another language: calls stand where the program says, not where the binding's Rust code is.
+/// The backend `B` under a binding for another language. Errors and reports name the place that the program gives, and not the
+/// binding's Rust code.
 ///
 /// Made by [`placed`], used through [`Pe::at`].
 #[derive(Debug)]
@@ -25,9 +26,9 @@ pub struct Placed<B> {
     place: Cell<Option<At>>,
 }
 
-/// A PE whose program says with [`Pe::at`] where its calls stand. Buffers and teams that `pe` has made remain valid; streams,
-/// events and modules are made afterwards. What looks only at a handle stands where the Rust code is: [`Team::translate_pe`](crate::Team::translate_pe)
-/// and [`Module::kernel`](crate::Module::kernel). Local.
+/// Makes a PE whose program names the place of each call, by [`Pe::at`]. Buffers and teams that `pe` has made remain valid.
+/// Streams, events and modules must be made afterwards. [`Team::translate_pe`](crate::Team::translate_pe) and
+/// [`Module::kernel`](crate::Module::kernel) use no backend, so their errors name the Rust code. Local.
 ///
 /// ```
 /// use onesided::backend::placed;

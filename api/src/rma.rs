@@ -24,8 +24,9 @@ use crate::values::Values;
 /// ```
 /// A put becomes visible element by element, in any order. One element never tears.
 ///
-/// A host's blocking put or get may wait until the PE's streams have come to every `put_nbi` to the same PE that was enqueued before:
-/// libnvshmem does so over NVLink. If such a stream waits for what the host does only later, that is a deadlock.
+/// A blocking put or get of the host may wait for `put_nbi`s to the same PE that were enqueued before it: until the PE's
+/// streams have reached them. libnvshmem does so over NVLink. If such a stream waits for something that the host does later,
+/// the program deadlocks.
 impl<B: Backend> Issue<'_, B> {
     /// Copies my `src` to `dst` on `pe`; returns when `src` may be reused (`nvshmem_put`, `nvshmemx_put_on_stream`).
     ///
@@ -57,8 +58,8 @@ impl<B: Backend> Issue<'_, B> {
     /// As [`Issue::put`], but returns at once: `src` must not change until a quiet or flush (`nvshmem_put_nbi`).
     ///
     /// # One-sided
-    /// `src` is read, and the data becomes visible, at any time until [`Issue::quiet`]. Data that has arrived was read: who has an answer of the
-    /// PE that saw it may change `src` too.
+    /// Until [`Issue::quiet`], `src` is read, and the data becomes visible, at any time. Data that has arrived has been read.
+    /// So `src` may also change after the other PE has seen the data and has said so.
     ///
     /// # Errors
     /// As [`Issue::put`].
@@ -184,8 +185,8 @@ impl<B: Backend> Issue<'_, B> {
     ///
     /// # Errors
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) when a stride is 0, an operand is too short for its stride and
-    /// count, there is no such PE, or `pe` is the calling PE and elements of `dst` and `src` overlap, unless all are the same. A `count` of 0
-    /// moves nothing.
+    /// count, `count` or a stride is 2<sup>32</sup> or more, there is no such PE, or `pe` is the calling PE and elements of
+    /// `dst` and `src` overlap, unless all are the same. A `count` of 0 moves nothing.
     ///
     /// ```
     /// # onesided_sim::example(2, |pe| {
@@ -343,7 +344,7 @@ fn strided<T: Element>(
     Ok(Some(Strided { dst, src, dst_stride, src_stride, count: count as u32, pe }))
 }
 
-/// Whether some elements of two strided operands overlap, and not all of them are the same.
+/// Whether elements of two strided operands overlap. False also if both operands are the same elements in the same order.
 fn share_elements<T: Element>([dst, src]: [Span; 2], strides: [u32; 2], count: u32) -> bool {
     if !dst.overlaps(&src) || dst == src && (count == 1 || strides[0] == strides[1]) {
         return false;

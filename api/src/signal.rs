@@ -145,9 +145,9 @@ impl<B: Backend> Issue<'_, B> {
     /// Local. Afterwards the data that the signal covers can be read. A wait with [`Cmp::Eq`] can miss a value that is overwritten
     /// at once.
     ///
-    /// The host compares unsigned numbers. So does a stream, but for `>=`, which can be CUDA's `cuStreamWaitValue64`: it
-    /// holds if the difference, as a signed number, is not negative. Then 0 `>=` `u64::MAX` holds, and `u64::MAX` `>=` 0
-    /// does not. The two agree as long as values are less than half the range apart.
+    /// The host compares unsigned numbers. A stream does so too, except for `>=`, which can be CUDA's `cuStreamWaitValue64`: it
+    /// holds if the difference is not negative as a signed number. Then 0 `>=` `u64::MAX` holds, and `u64::MAX` `>=` 0 does
+    /// not. The two agree as long as values are less than half the range apart.
     ///
     /// # Errors
     /// Those of the device. A wait that can never end is a deadlock: a verdict of the simulator, a hang on hardware.

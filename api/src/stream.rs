@@ -70,8 +70,8 @@ impl<B: Backend> Pe<B> {
 
     /// Blocks until everything enqueued on `stream` so far has run. Local.
     ///
-    /// The host then knows of what ran. A transfer that the stream started may still be in flight: a quiet on the stream
-    /// completes it.
+    /// What has run on the stream happens-before what the host does next. A transfer that the stream started may still be in
+    /// flight: a quiet on the stream completes it.
     ///
     /// # Errors
     /// Those of the device, also those of the stream's earlier work.

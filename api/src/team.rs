@@ -155,7 +155,8 @@ impl<B: Backend> Pe<B> {
         self.team(Predefined::World).expect("every PE is in the world")
     }
 
-    /// A predefined team; `None` if this PE is not a member, which can be so with [`Predefined::GpuLeaders`] only. Local.
+    /// A predefined team; `None` if this PE is not a member. Only [`Predefined::GpuLeaders`] has PEs that are not members.
+    /// Local.
     ///
     /// ```
     /// # use onesided::Predefined;

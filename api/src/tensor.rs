@@ -1,4 +1,5 @@
-//! [`TensorLayout`] and [`TensorMap`]: tensors in memory, of which a kernel copies tiles by single instructions (the Tensor Memory Accelerator of Hopper).
+//! [`TensorLayout`] and [`TensorMap`]: tensors in memory. A kernel copies a tile of a tensor by one instruction (the Tensor
+//! Memory Accelerator of Hopper).
 
 use crate::at::At;
 use crate::backend::Tensor;
@@ -7,13 +8,14 @@ use crate::element::Element;
 use crate::error::{Error, Result};
 use crate::operand::Own;
 
-/// The most dimensions.
+/// The largest number of dimensions.
 const DIMENSIONS: usize = 5;
 
-/// How a tensor lies in memory, and its tiles: what `cuTensorMapEncodeTiled` is given besides the memory. [`map`](Self::map) makes a
-/// [`TensorMap`] of it, and finds what is wrong.
+/// The layout of a tensor in memory, and of its tiles: the arguments of `cuTensorMapEncodeTiled` except the memory.
+/// [`map`](Self::map) checks the layout and makes a [`TensorMap`] of it.
 ///
-/// The innermost dimension comes first, as CUDA has it: a matrix in rows has its columns first. Its elements lie one behind the other.
+/// The innermost dimension comes first, as in CUDA: for a matrix in rows, the number of columns. Its elements are adjacent in
+/// memory.
 ///
 /// | CUDA | here |
 /// |---|---|
@@ -44,24 +46,25 @@ pub struct TensorLayout {
     fill: Fill,
 }
 
-/// How units of 16 bytes of a tile change places in shared memory, so that columns of it lie in different banks: by the row of 128 bytes
-/// in which they lie. Products of warp groups (`wgmma`) and threads that know the pattern read it so.
+/// How units of 16 bytes of a tile are permuted in shared memory, so that the elements of a column lie in different banks. The
+/// permutation of a unit depends on the row of 128 bytes in which it lies. Products of warp groups (`wgmma`), and threads that
+/// know the pattern, read such tiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[expect(clippy::exhaustive_enums, reason = "a backend must copy in each way")]
 pub enum Swizzle {
-    /// They do not.
+    /// They are not permuted.
     #[default]
     None,
-    /// Among 32 bytes.
+    /// They are permuted within 32 bytes.
     Bytes32,
-    /// Among 64 bytes.
+    /// They are permuted within 64 bytes.
     Bytes64,
-    /// Among 128 bytes.
+    /// They are permuted within 128 bytes.
     Bytes128,
 }
 
 impl Swizzle {
-    /// Among how many bytes; 0 if they keep their places.
+    /// The bytes within which units are permuted; 0 if they are not.
     ///
     /// ```
     /// assert_eq!(onesided::Swizzle::Bytes64.bytes(), 64);
@@ -83,16 +86,17 @@ pub enum Fill {
     /// Zeros.
     #[default]
     Zeros,
-    /// A value that is no number, of floating-point elements.
+    /// NaN. Only for elements of a floating-point type.
     NaN,
 }
 
 impl TensorLayout {
-    /// A tensor of so many elements in each dimension, and tiles of so many: 1 to 5 dimensions, the innermost first. Everything lies
-    /// without gaps, until [`strides`](Self::strides) says otherwise.
+    /// A tensor with `sizes` elements in each dimension, and tiles with `tile` elements: 1 to 5 dimensions, the innermost
+    /// first. The tensor has no gaps, unless [`strides`](Self::strides) are set.
     ///
-    /// GPUs copy rows in units of 16 bytes. So the first coordinate of a tile is a multiple of that, and a store overwrites what lies behind the end of
-    /// a row in its last unit. So rows that are stored to have room for whole units, also the last one.
+    /// GPUs copy rows in units of 16 bytes. So the first coordinate of a tile must be at a multiple of 16 bytes. A store also
+    /// overwrites the bytes between the end of a row and the end of the row's last unit. So each row that is stored to must
+    /// have room for whole units. This includes the last row.
     ///
     /// ```
     /// # use onesided::TensorLayout;
@@ -104,7 +108,7 @@ impl TensorLayout {
         TensorLayout { sizes: sizes.into(), tile: tile.into(), strides, steps, swizzle, fill }
     }
 
-    /// So many bytes from an element to the next in each dimension but the first.
+    /// Sets the distance from one element to the next, in bytes, for each dimension but the first.
     ///
     /// ```
     /// # use onesided::TensorLayout;
@@ -116,8 +120,8 @@ impl TensorLayout {
         TensorLayout { strides: Some(bytes.into()), ..self }
     }
 
-    /// Only each so many elements of a tile are copied, in each dimension; in the first, all are. A tile of 8 rows in steps of 2 has 4
-    /// rows in shared memory.
+    /// Copies only every n-th element of a tile, with one n for each dimension. The first must be 1. A tile of 8 rows with a
+    /// step of 2 has 4 rows in shared memory.
     ///
     /// ```
     /// # use onesided::TensorLayout;
@@ -128,10 +132,11 @@ impl TensorLayout {
         TensorLayout { steps: Some(elements.into()), ..self }
     }
 
-    /// Units of 16 bytes change places in shared memory.
+    /// Permutes units of 16 bytes in shared memory.
     ///
-    /// The pattern is one of addresses, and begins anew every 1024 bytes of shared memory at the latest: a tile that begins there lies as the
-    /// pattern does. The rows of a tile have at most as many bytes as the swizzle, and take all of these.
+    /// The pattern depends on the address in shared memory, and repeats after at most 1024 bytes. So a tile that begins at a
+    /// multiple of 1024 begins with the pattern. A row of a tile must not have more bytes than the swizzle. In shared memory
+    /// each row takes as many bytes as the swizzle.
     ///
     /// ```
     /// # use onesided::{Swizzle, TensorLayout};
@@ -153,8 +158,8 @@ impl TensorLayout {
         TensorLayout { fill, ..self }
     }
 
-    /// The tensor in memory of this PE, as an argument of kernels: see [`TensorMap`]. Elements are of the memory's type. The tensor begins with
-    /// the first of them, and need not have all.
+    /// Makes an argument of kernels of this layout and memory of this PE: see [`TensorMap`]. The tensor has the memory's
+    /// element type, and begins at the memory's first element. It may end before the memory does.
     ///
     /// # Errors
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for what `cuTensorMapEncodeTiled` refuses: other than 1 to 5 dimensions; a size of 0, or above
@@ -203,7 +208,7 @@ impl TensorLayout {
         Ok(TensorMap { tensor, brand })
     }
 
-    /// The strides, if all numbers are right for elements of so many bytes. Otherwise what is wrong.
+    /// The strides, if the layout is valid for elements of `size` bytes. Otherwise a sentence that says what is wrong.
     fn check(&self, size: usize) -> Result<Vec<usize>, String> {
         let TensorLayout { sizes, tile, strides, steps, swizzle, .. } = self;
         let rank = sizes.len();
@@ -277,11 +282,12 @@ impl TensorLayout {
     }
 }
 
-/// A tensor in memory of a PE, as a kernel is given it: [`args!`](crate::args) takes it by reference. [`TensorLayout::map`] makes it.
+/// A tensor in memory of a PE, as an argument of a kernel: [`args!`](crate::args) takes it by reference. [`TensorLayout::map`]
+/// makes it.
 ///
-/// The kernel has it as `const __grid_constant__ CUtensorMap map`, and copies tiles by `cp.async.bulk.tensor`. `cuda.h` declares
-/// the type. NVRTC cannot read that file; any structure of 128 bytes that is aligned to 64 will do. What the bytes are is a secret of the driver, and
-/// of the simulator.
+/// The kernel declares the parameter as `const __grid_constant__ CUtensorMap map`, and copies tiles by `cp.async.bulk.tensor`.
+/// `cuda.h` declares the type, but NVRTC cannot compile that header. Any structure of 128 bytes that is aligned to 64 works
+/// too. Only the driver, or the simulator, knows what the bytes mean.
 ///
 /// ```
 /// # onesided_sim::example(1, |pe| {
@@ -306,7 +312,8 @@ pub struct TensorMap {
 }
 
 impl TensorMap {
-    /// The bytes of a tile that one instruction copies, also of its part outside of the tensor: what an mbarrier counts.
+    /// The bytes of a tile that one instruction copies, including its part outside of the tensor. An mbarrier counts this
+    /// number.
     pub fn tile_bytes(&self) -> usize {
         self.tensor.tile_bytes()
     }

@@ -51,13 +51,13 @@ pub trait DeviceAccess {
     #[track_caller]
     unsafe fn device_ptr<T: Element>(&self, buf: impl Own<T>) -> Result<CUdeviceptr>;
 
-    /// The address of `pe`'s copy of `buf`, if loads and stores reach it (`nvshmem_ptr`).
+    /// The address of `pe`'s copy of `buf` (`nvshmem_ptr`). `None` if loads and stores do not reach it.
     ///
     /// # Safety
     /// As [`DeviceAccess::device_ptr`]. Do not pass the address to NVSHMEM, which would take it for one of its own.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidArgument`] when this PE did not make `buf`.
+    /// [`ErrorKind::InvalidArgument`] when this PE did not make `buf`, or there is no PE `pe`.
     #[track_caller]
     unsafe fn peer_ptr<T: Element>(&self, buf: impl Symmetric<T>, pe: usize) -> Result<Option<CUdeviceptr>>;
 
@@ -67,7 +67,7 @@ pub trait DeviceAccess {
     /// As [`DeviceAccess::device_ptr`], for everything that is done through the slice.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidArgument`] when this PE did not make `buf`.
+    /// [`ErrorKind::InvalidArgument`] when this PE did not make `buf` or `stream`.
     #[track_caller]
     unsafe fn device_slice<'a, T: Element>(
         &self,
@@ -90,7 +90,7 @@ pub trait DeviceAccess {
     unsafe fn foreign_stream(&self, stream: CUstream) -> Stream<Nvshmem>;
 }
 
-/// Leads [`DeviceAccess`] from a PE to its GPU. A program can do nothing else with it.
+/// Gives [`DeviceAccess`] the GPU of a PE. A program can do nothing else with it.
 #[derive(Clone, Copy, Debug)]
 pub struct Extension<'a>(pub(crate) &'a Nvshmem);
 
@@ -150,9 +150,10 @@ impl DeviceAccess for Pe<Nvshmem> {
         let at = At::caller();
         let span = backend::span_of(self, "peer_ptr", buf, at)?;
         if pe >= self.n_pes() {
-            return Ok(None);
+            let why = format!("there is no PE {pe}; the job has PEs 0 to {}", self.n_pes() - 1);
+            return Err(Error::invalid("peer_ptr", why, at));
         }
-        let address = self.extension().0.peer_address(span, pe, at).ok();
+        let address = self.extension().0.reachable_peer(span, pe, at)?;
         Ok(address.map(|address| address as CUdeviceptr))
     }
 
@@ -162,11 +163,13 @@ impl DeviceAccess for Pe<Nvshmem> {
         buf: impl Own<T> + 'a,
         stream: &Stream<Nvshmem>,
     ) -> Result<DeviceSlice<'a, T>> {
-        let span = backend::span_of(self, "device_slice", buf, At::caller())?;
+        let at = At::caller();
+        let span = backend::span_of(self, "device_slice", buf, at)?;
+        let stream = backend::stream_of(self, "device_slice", stream, at)?;
         let address = self.extension().0.memory.address(span) as CUdeviceptr;
         // SAFETY: memory of this length that stays as long as the slice does; `DeviceSlice` never lets cudarc free it.
         // Elements have no invalid bits.
-        let slice = unsafe { stream.backend_stream().0.upgrade_device_ptr(address, span.len / size_of::<T>()) };
+        let slice = unsafe { stream.0.upgrade_device_ptr(address, span.len / size_of::<T>()) };
         Ok(DeviceSlice { slice: ManuallyDrop::new(slice), of: PhantomData })
     }
 
@@ -199,19 +202,22 @@ fn is_legacy(stream: CUstream) -> bool {
 impl Nvshmem {
     /// The address of `pe`'s copy of a span.
     pub(crate) fn peer_address(&self, span: Span, pe: usize, at: At) -> Result<*mut c_void> {
-        const CALL: &str = "peer";
+        self.reachable_peer(span, pe, at)?.ok_or_else(|| {
+            let message = format!("PE {pe} cannot be reached by loads and stores: nvshmem_ptr returned no address");
+            Error::new(ErrorKind::Unsupported, "peer", message, at)
+        })
+    }
+
+    /// The same, or `None` if loads and stores do not reach that PE.
+    fn reachable_peer(&self, span: Span, pe: usize, at: At) -> Result<Option<*mut c_void>> {
         let mine = self.memory.address(span);
         if pe == self.my_pe {
-            return Ok(mine);
+            return Ok(Some(mine));
         }
-        let peer = function!(self.table, nvshmem_ptr, CALL, at);
+        let peer = function!(self.table, nvshmem_ptr, "peer", at);
         // SAFETY: an address of the symmetric heap and a PE that exists.
         let theirs = unsafe { peer(mine, pe as i32) };
-        if theirs.is_null() {
-            let message = format!("PE {pe} cannot be reached by loads and stores: nvshmem_ptr returned no address");
-            return Err(Error::new(ErrorKind::Unsupported, CALL, message, at));
-        }
-        Ok(theirs)
+        Ok(Some(theirs).filter(|theirs| !theirs.is_null()))
     }
 
     /// Copies from `pe`'s memory to private memory.

@@ -1,8 +1,8 @@
 //! Atomics of the host. libnvshmem exports them as stubs, so a kernel of one thread calls those of the device, on the stream on which
 //! the backend runs other operations of the host.
 //!
-//! One that fetches is waited for, and writes the old value to page-locked memory of the host. One that does not is complete when the
-//! stream is: as for signals, a quiet of the host waits for that.
+//! The host waits for an atomic that fetches, and the kernel writes the old value to page-locked memory of the host. An atomic
+//! that does not fetch is complete when the stream is. A quiet of the host waits for the stream, as it does for signals.
 #![allow(unsafe_code)]
 
 use std::cell::OnceCell;

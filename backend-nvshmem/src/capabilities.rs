@@ -19,7 +19,7 @@ pub(crate) const NO_REGISTRATION: &str =
 const CRASHES: &str = "the heap is memory of the host (NVSHMEM_HEAP_KIND=SYSMEM), beside which libraries before 3.8 end the \
                        process when memory of the GPU is registered";
 
-/// Why atomics of several GPUs are none.
+/// Why atomics of several GPUs are not atomic there.
 pub(crate) const LOSES: &str = "the heap is memory of the host (NVSHMEM_HEAP_KIND=SYSMEM), where this machine's GPUs read, change and write back by \
                      themselves: of two GPUs, one loses the other's update";
 
@@ -32,11 +32,14 @@ const EXTENDS: [i32; 3] = [3, 8, 0];
 /// The first version that registers memory of the GPU beside a heap in memory of the host.
 const REGISTERS: [i32; 3] = [3, 8, 0];
 
-/// What `Pe::capabilities` returns on every GPU, with every version of the library. There are exceptions. Libraries before 3.8 have no
-/// extensions for kernels. A PE whose heap is memory
-/// of the host (`NVSHMEM_HEAP_KIND=SYSMEM`) has no symmetric registration, and with libraries before 3.8 no registration at all, and no
-/// atomics of the host; if another GPU reaches that heap by loads and stores, and the machine has no atomics between GPU and host, it has
-/// no atomics at all. And where NVRTC, nvJitLink, or what NVSHMEM has for kernels, is not installed, there are no atomics of the host.
+/// What `Pe::capabilities` returns on every GPU, with every version of the library, except for these cases:
+///
+/// * Libraries before 3.8 have no extensions for kernels.
+/// * A PE whose heap is memory of the host (`NVSHMEM_HEAP_KIND=SYSMEM`) has no symmetric registration. With libraries before
+///   3.8 it has no registration at all, and no atomics of the host.
+/// * If another GPU reaches that heap by loads and stores, and the machine has no atomics between GPU and host, the PE has
+///   neither atomics of the host nor those of kernels on words that several GPUs update.
+/// * There are no atomics of the host if NVRTC, nvJitLink, or NVSHMEM's headers and library for kernels are not installed.
 ///
 /// This needs no GPU and no library. So a tool can say on a laptop what will not run on GPUs.
 ///
@@ -72,11 +75,11 @@ pub(crate) fn has_kernel_extensions(version: [i32; 3]) -> bool {
 pub(crate) struct HeapKind {
     /// It is memory of the host.
     pub(crate) is_host: bool,
-    /// It is, several GPUs update it, and their updates get lost.
+    /// It is memory of the host, several GPUs update it, and some of their updates get lost.
     pub(crate) loses_updates: bool,
 }
 
-/// What works with this heap and this version; and what is there for atomics.
+/// The capabilities with this heap and this version. `no_atomics` says why the host has no atomics; `None` if it has them.
 pub(crate) fn capabilities(heap: HeapKind, version: [i32; 3], no_atomics: Option<&'static str>) -> Capabilities {
     let host_atomics = no_atomics.map_or(CAPABILITIES.host_atomics, Support::Missing);
     let kernel_atomics = if heap.loses_updates { Support::Missing(LOSES) } else { CAPABILITIES.kernel_atomics };

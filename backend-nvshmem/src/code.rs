@@ -1,5 +1,7 @@
 //! A module's source as PTX and as machine code. Neither needs a GPU: only loading does.
 
+use std::io::Write as _;
+
 use onesided::backend::Language;
 use onesided::{At, Error, ErrorKind, Source};
 use onesided_compile::gpu::{self, Cubin, Installation, LinkError, LinkOptions};
@@ -79,7 +81,7 @@ pub const COMPILES: &str = "onesided: compiling ";
 
 /// What takes long is said, once for each job where it is compiled.
 fn notice(line: &str) {
-    eprintln!("onesided: {line}");
+    let _ = writeln!(std::io::stderr(), "onesided: {line}"); // the call goes on also where nobody can read it
 }
 
 /// The program's error.

@@ -31,8 +31,9 @@ pub(crate) struct Device {
     answer: OnceCell<RefCell<PinnedHostSlice<u64>>>,
 }
 
-/// The PE's context, and the function that says which one is current. Every operation makes the context current, so both lie side by side, in
-/// [`crate::Nvshmem`] too: what the last operation had in the processor's caches, the driver has displaced.
+/// The PE's context, and the function that says which one is current. Every operation makes the context current, and between
+/// two operations the driver displaces our data from the processor's caches. So both lie side by side, in [`crate::Nvshmem`]
+/// too: few places in memory are read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OwnContext {
     context: CUcontext,

@@ -28,8 +28,8 @@ struct Block {
 }
 
 impl Heap {
-    /// Whether the heap has `bytes` in one piece, as far as is known. An alignment needs as much more, because the library
-    /// looks for a piece in which it can move the block.
+    /// Whether the heap has `bytes` in one piece, as far as is known. With an alignment, the library looks for a piece that is
+    /// larger by the alignment, in which it can move the block.
     pub(crate) fn fits(&self, bytes: usize, align: Option<usize>) -> bool {
         let bytes = bytes as u64;
         if align.is_none() && self.freed.iter().any(|(start, end)| end - start >= bytes) {

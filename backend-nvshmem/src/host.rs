@@ -14,7 +14,8 @@ use crate::strided::{elements, is_wide};
 use crate::table::{Reduction, function};
 
 impl Nvshmem {
-    /// Performs an operation of the host. Returns the bits that it fetched, else 0.
+    /// Performs an operation of the host. Returns the bits that it fetched, or the value with which a wait for a signal ended;
+    /// else 0.
     #[inline]
     pub(crate) fn issue_from_host(&self, op: &Op, values: &Values<'_>, at: At) -> Result<u64> {
         let (table, call) = (self.table, op.name());
@@ -102,7 +103,7 @@ impl Nvshmem {
                     _ => call!(nvshmem_iget64(dst, src, to, from, count, pe)),
                 }
             }
-            // The library's copies on the legacy default stream, which waits for streams of other code.
+            // The library's call copies on the legacy default stream, which waits for streams of other code. So it is not used.
             Op::SignalFetch { word } => {
                 // SAFETY: `Memory` asserts that the signal lies inside a living allocation. The context is bound.
                 return unsafe { self.device().word_now(address(*word) as u64, call, at) };

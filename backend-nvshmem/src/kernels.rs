@@ -52,7 +52,8 @@ impl Modules {
 }
 
 impl Nvshmem {
-    /// Compiles, links and loads a module. Where nothing in it can change, the same code is loaded once: it would take GPU memory for each.
+    /// Compiles, links and loads a module. The same code without variables is loaded only once, because each copy takes memory
+    /// of the GPU.
     pub(crate) fn load_module(&self, source: &Source, at: At) -> Result<(CudaModule, Vec<KernelInfo>)> {
         const CALL: &str = "module";
         let architecture = self.device().architecture(CALL, at)?;
@@ -97,8 +98,8 @@ impl Nvshmem {
         Ok(functions)
     }
 
-    /// The kernel whose name differs only in how 64-bit integers are spelled. Compiled with NVSHMEM's headers, they are `long`; ours and those of
-    /// CCCL have `long long`, and C++ gives a kernel another name then.
+    /// The kernel whose name differs only in the spelling of 64-bit integers. NVSHMEM's headers make them `long`; our headers
+    /// and CCCL make them `long long`. C++ then gives the kernel another name.
     fn alike(&self, module: sys::CUmodule, name: &str, at: At) -> Result<Function> {
         let failed = |error| device("module", error, at);
         let mut count = 0;
@@ -109,8 +110,8 @@ impl Nvshmem {
         unsafe { sys::cuModuleEnumerateFunctions(all.as_mut_ptr(), count, module) }.result().map_err(failed)?;
         for function in all {
             let mut its = std::ptr::null();
-            // SAFETY: a kernel of a module that is loaded, and loaded itself, which CUDA may put off; the name ends with a zero and
-            // lives as long as that.
+            // SAFETY: a kernel of a module that is loaded. CUDA may not have loaded the kernel yet, so it is loaded first. The
+            // name ends with a zero, and lives as long as the module.
             let its = unsafe {
                 sys::cuFuncLoad(function).result().map_err(failed)?;
                 sys::cuFuncGetName(&raw mut its, function).result().map_err(failed)?;
@@ -143,7 +144,7 @@ impl Nvshmem {
         check(unsafe { init(module.cast()) }, SYMBOL, call, at)
     }
 
-    /// Ends all modules for the library, and unloads them. When the library still is initialized, and no kernel runs.
+    /// Ends all modules for the library, and unloads them. Call this while the library is still initialized and no kernel runs.
     pub(crate) fn unload_modules(&self, at: At) -> Result<()> {
         const CALL: &str = "finalize";
         let mut done = Ok(());

@@ -1,4 +1,4 @@
-//! Launches kernels, with what they would otherwise fail for checked before; and says of a fault which kernels ran.
+//! Launches kernels. Checks before a launch whether the GPU can run it. After a fault, says which kernels may have caused it.
 #![allow(unsafe_code)]
 
 use std::cell::{Cell, RefCell};
@@ -19,10 +19,10 @@ const CALL: &str = "launch";
 /// Shared memory that a block may have without asking for more: what the kernel declares and what the launch adds.
 const PLAIN_SHARED: u32 = 48 << 10;
 
-/// So many arguments, in as many words, are passed without allocating.
+/// Up to so many arguments, and words of arguments, are passed without allocating.
 const FEW: usize = 16;
 
-/// As many launches are remembered for the error of a fault.
+/// How many launches are remembered, for the error of a fault.
 const REMEMBERED: usize = 32;
 
 /// Kernels that may still run: for the error, if one of them faults.
@@ -58,7 +58,7 @@ impl Launched {
         }
     }
 
-    /// The error of a call in which CUDA failed. If a kernel has faulted, with the kernels that may have been it.
+    /// The error of a call in which CUDA failed. If a kernel has faulted, the error names the kernels that may have caused it.
     #[cold]
     pub(crate) fn fault(&self, call: &'static str, error: DriverError, at: At) -> Error {
         let plain = device(call, error, at);
@@ -143,8 +143,8 @@ impl Nvshmem {
             sys::cuLaunchKernelEx(&raw const config, function.0, pointers.as_mut_ptr(), ptr::null_mut()).result()
         };
         let launched = launch().or_else(|error| {
-            // Kernel and stream say where it runs. Whether a context must be current besides is the driver's to say: to ask before
-            // each launch takes a part of it.
+            // The kernel and the stream determine the context. The driver may also want it to be current. Asking for that
+            // before each launch would make every launch slower, so the context is made current only after an error.
             self.device().bind(CALL, at)?;
             if depends_on_context(error.0) { launch() } else { Err(error) }
                 .map_err(|error| self.launched.fault(CALL, error, at))
@@ -268,7 +268,8 @@ fn config(grid: &Grid, stream: &CudaStream, cooperative: &mut sys::CUlaunchAttri
         sharedMemBytes: shared,
         hStream: stream.cu_stream(),
         attrs: cooperative,
-        // `nvshmemx_collective_launch` takes kernels of the runtime API only. It launches so, on a stream of its own.
+        // `nvshmemx_collective_launch` takes kernels of the runtime API only. It too makes a cooperative launch, but on a
+        // stream of its own.
         numAttrs: (together != Together::Nothing).into(),
     }
 }

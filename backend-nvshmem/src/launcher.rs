@@ -217,8 +217,8 @@ impl Environment<'_> {
         Ok(Some(placement))
     }
 
-    /// Slurm sets PMI's variables too. If both say the same, Slurm says more. If they do not, a PMI launcher used `srun` to start
-    /// itself.
+    /// Slurm sets PMI's variables too. If rank and size of both agree, Slurm's variables are used, because they say more. If
+    /// not, a PMI launcher used `srun` to start itself.
     fn pmi(&self) -> Result<Option<Placement>, Problem> {
         let Some((rank, n_pes)) = self.rank("PMI_RANK", "PMI_SIZE")? else { return Ok(None) };
         if let Ok(Some(slurm)) = self.slurm()

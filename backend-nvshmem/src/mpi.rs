@@ -119,8 +119,8 @@ impl World {
         Ok(())
     }
 
-    /// Whether a thread may call MPI that may be left behind in the call. It may if we initialized MPI, because we then make no
-    /// other call. An application that initialized MPI may make one.
+    /// Whether a thread may call MPI that is left behind if the call does not return. It may if we initialized MPI, because we
+    /// make no other call then. An application that initialized MPI may make other calls, so MPI must allow several threads.
     pub(crate) fn takes_calls_of_any_thread(&self) -> bool {
         self.ours.is_some() || mpi::environment::threading_support() == Threading::Multiple
     }

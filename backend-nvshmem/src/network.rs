@@ -1,14 +1,15 @@
-//! PEs behind a network: those that loads and stores do not reach. Some of the library's calls do not do there what the text says,
-//! and are composed of others (`network-…` in `MEASURED.md`):
+//! PEs behind a network: those that loads and stores do not reach. There, some calls of the library do not do what NVSHMEM's
+//! documentation says. The backend composes these of other calls (`network-…` in `MEASURED.md`):
 //!
-//! * A get of the host returns before its data has come, and a put, if rarely, before its source has been read. A quiet behind it waits
-//!   for that. But the library's quiet also waits for the nbi operations of streams to PEs that loads and stores reach, and such a stream
-//!   may wait for what this host does next. While there are any, a kernel makes the transfer, and waits for the network only.
+//! * A get of the host returns before its data has arrived. A put of the host can return before its source has been read,
+//!   though rarely. A quiet behind the call waits for that. But the library's quiet also waits for nbi operations of streams to
+//!   PEs that loads and stores reach, and such a stream may wait for what this host does next. While there are such operations,
+//!   a kernel makes the transfer, and waits for the network only.
 //! * There is no `g`. A get brings the value to a *slot*: memory of the heap that the backend has for such purposes.
-//! * `put_signal_nbi` on a stream sends data and signal, and nothing between them. Where the transport keeps no order, the signal may
-//!   arrive first. The blocking form has a fence there, and is called instead (`stream.rs`).
-//! * A value on a stream (`p`) is read when the stream gets there, from a place that is gone by then. The stream writes the value to
-//!   a slot, and puts it from there.
+//! * `put_signal_nbi` on a stream sends data and signal, and no fence between them. Where the transport keeps no order, the
+//!   signal may arrive first. The blocking form has a fence there, and is called instead (`stream.rs`).
+//! * On a stream, the library reads the value of a `p` when the stream gets there. By then the value is no longer there. So the
+//!   stream writes the value to a slot, and puts it from there.
 //! * The heap is memory of the host. A copy between two places in memory of the host waits for its stream, so a stream's write
 //!   goes through the GPU.
 #![allow(unsafe_code)]
@@ -79,7 +80,7 @@ impl Nvshmem {
         self.reaches_some_only && self.reachable.position(pe as usize).is_none()
     }
 
-    /// Completes what the host has issued to PEs behind the network. Only where no stream's nbi operation is waited for.
+    /// Completes what the host has issued to PEs behind the network. Call this only if `quiet_waits_for_streams` is false.
     fn quiet_far(&self, call: &'static str, at: At) -> Result<()> {
         // SAFETY: takes nothing. The context is bound.
         unsafe { function!(self.table, nvshmem_quiet, call, at)() };
@@ -116,7 +117,8 @@ impl Nvshmem {
         self.quiet_far(call, at)
     }
 
-    /// The same by a kernel for each. The last one waits for all, because the library's proxy takes them in order.
+    /// As `transfer_far`, with a kernel for each transfer. The last transfer completes all, because the library's proxy takes
+    /// them in order.
     #[cold]
     fn transfer_far_by_kernels(&self, transfers: impl Iterator<Item = Op>, call: &'static str, at: At) -> Result<()> {
         let side = self.device().side(call, at)?;

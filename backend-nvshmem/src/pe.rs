@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::io::Write as _;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -160,8 +161,8 @@ impl Nvshmem {
         self.teams.borrow_mut().remove(&team);
     }
 
-    /// Gives back what the program did not, in the order in which it was made. Each of these calls is collective, and so was
-    /// the call that made the thing. So all PEs concerned made the things in the same order.
+    /// Gives back what the program did not, in the order in which it was made. What is made by a collective call is given back
+    /// by one, and all PEs concerned made these things in the same order. So they also give them back in the same order.
     fn release(&self, leaks: &[Live], at: At) -> Result<()> {
         let mut done = Ok(());
         for Live { what, bytes, at: made } in leaks {
@@ -173,7 +174,11 @@ impl Nvshmem {
                 LiveKind::Team(_) => ("a team", String::new()),
             };
             let (pe, file, line) = (self.my_pe, made.file(), made.line());
-            eprintln!("PE {pe}: {what_it_is}{size}, made at {file}:{line}, was not given back; finalize does it");
+            // the other PEs count on this one also where nobody can read it
+            let _ = writeln!(
+                std::io::stderr(),
+                "PE {pe}: {what_it_is}{size}, made at {file}:{line}, was not given back; finalize does it"
+            );
             let given_back = match what {
                 LiveKind::Buffer(alloc) => self.free(*alloc, at),
                 LiveKind::ExternalMemory(alloc) => self.free_external(*alloc, at),

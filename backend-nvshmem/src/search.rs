@@ -105,8 +105,8 @@ impl Search {
     }
 }
 
-/// NVSHMEM's host library that a path means: the file itself, or where it lies in a folder or in the folder's `lib`, which is how NVSHMEM is installed. It need not
-/// exist.
+/// The file of NVSHMEM's host library that a path means. The path is the file itself, a folder that holds it, or the folder of
+/// an installation, which holds it in `lib`. The file need not exist.
 ///
 /// ```
 /// use std::path::Path;

@@ -29,7 +29,7 @@ fn number_in(variable: &str, text: &str, largest: u64) -> Result<u64, Problem> {
     number.ok_or_else(|| wrong(variable, text, &format!("expected a whole number from 0 to {largest}")))
 }
 
-/// A variable that says what it cannot say.
+/// The problem of a variable whose value is not allowed.
 pub(crate) fn wrong(variable: &str, text: &str, why: &str) -> Problem {
     Problem::Variable { variable: format!("{variable}={text}"), why: why.to_string() }
 }

@@ -71,7 +71,8 @@ impl Staging {
             }
         };
         let block = &blocks[index];
-        // SAFETY: the block has room and was written with zeros when it was made. Nothing reads it any more: what did has run.
+        // SAFETY: the block has room and was written with zeros when it was made. Nothing reads it any more: its last use has
+        // run.
         let staged = unsafe { std::slice::from_raw_parts_mut(block.memory, bytes) };
         fill(staged);
         enqueue(staged)?;

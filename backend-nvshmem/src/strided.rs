@@ -14,7 +14,7 @@ pub(crate) fn is_wide(op: &Op) -> bool {
     }
 }
 
-/// The transfers of single elements of which a strided one consists. Empty for other operations.
+/// The transfers of single elements of which a strided one consists.
 pub(crate) fn elements(op: &Op) -> impl Iterator<Item = Op> {
     let (dst, src, dst_stride, src_stride, count, dtype, pe, put) = match *op {
         Op::IPut { dst, src, dst_stride, src_stride, count, dtype, pe } => {

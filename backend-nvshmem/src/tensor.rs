@@ -38,8 +38,8 @@ impl Nvshmem {
         let rank = tensor.sizes.len();
         let lengths = [tensor.strides.len() + 1, tensor.tile.len(), tensor.steps.len()];
         assert!(lengths == [rank; 3] && (1..=5).contains(&rank), "the driver reads so many numbers: {tensor:?}");
-        // SAFETY: writes the map, which is aligned as its type demands, and reads as many numbers as there are dimensions, of strides one less. It does
-        // not read the tensor. The driver has the function: see `cannot`.
+        // SAFETY: writes the map, which is aligned as its type demands. Reads one number for each dimension, and one less for
+        // the strides. It does not read the tensor. The driver has the function: see `cannot`.
         let encoded = unsafe {
             sys::cuTensorMapEncodeTiled(
                 &raw mut map,

@@ -1,8 +1,8 @@
 //! Waits. The library has them on streams only: one of the host is enqueued on the backend's own stream, and the host waits for
 //! that stream.
 //!
-//! A wait for several variables is one launch. The library's kernel reads the values to compare with, and which variables are left
-//! out, when the stream gets there, in memory that the GPU reaches. Page-locked memory is such memory, so they are staged there.
+//! A wait for several variables is one launch. The library's kernel reads the wanted values, and which variables are left out,
+//! when the stream gets there. The memory must be one that the GPU reaches, so they are staged in page-locked memory.
 //!
 //! On a stream, where the GPU can flush remote writes, the library makes a signal's `>=` of `cuStreamWaitValue64`. That looks at
 //! the sign of the difference, and so is wrong for numbers that are half the range apart or more (`wait-order` in
@@ -25,8 +25,8 @@ use crate::pe::Nvshmem;
 use crate::table::function;
 
 impl Nvshmem {
-    /// Enqueues a wait for variables that are no signal. It is one launch, however many they are: CUDA takes about a thousand launches for
-    /// a stream, and then blocks the host, which may be what would end the stream's wait.
+    /// Enqueues a wait for variables that are no signal. It is one launch for any number of variables. CUDA queues about a
+    /// thousand launches of a stream, and then blocks the host. The stream's wait may need this host to go on.
     pub(crate) fn wait_on(&self, op: &Op, values: &Values<'_>, stream: &CudaStream, at: At) -> Result<()> {
         let Op::Wait { vars, dtype, cmp, against, .. } = *op else { unreachable!("{op} is no wait") };
         let (call, count) = (op.name(), vars.len / dtype.size());
@@ -151,15 +151,15 @@ impl Nvshmem {
             }
             // SAFETY: `Memory` asserts that the signal lies inside a living allocation.
             let value = unsafe { self.device().read_word(self.memory.address(vars) as u64, side, call, at)? };
-            // The signal may have changed between the wait and the look. Then this is a poll that has not seen what ends it.
+            // The signal may have changed between the wait and this read. Then the wait begins again.
             if cmp.holds(value, wanted) {
                 return Ok(value);
             }
         }
     }
 
-    /// Waits for what holds already, so that the kernel for waits is loaded before anything is enqueued for which loading
-    /// would wait. At the end of `init`; `word` is any symmetric memory.
+    /// Enqueues a wait whose condition holds already, to load the kernel for waits. Later, loading would wait for what is
+    /// enqueued. Called at the end of `init`; `word` is any symmetric memory.
     pub(crate) fn load_waits(&self, word: u64, at: At) -> Result<()> {
         const CALL: &str = "init";
         let side = self.device().side(CALL, at)?;

@@ -3,7 +3,7 @@
 use std::{panic, thread};
 
 use onesided::{Backend, Cmp, Pe, Result, SignalOp, expect_eq};
-use onesided_sim::{Config, Profile, Races, VerdictKind, check_random, check_schedule, prove, refute};
+use onesided_sim::{Config, Profile, Races, Sim, VerdictKind, check_random, check_schedule, prove, refute};
 
 /// PE 0 sends data, then a signal, with or without a fence between them.
 fn message(pe: &Pe<impl Backend>, fenced: bool) -> Result<()> {

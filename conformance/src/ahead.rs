@@ -49,8 +49,8 @@ pub(crate) fn one(compiler: &Ahead, sources: &[Source], Text { source, number }:
     compiler.provide(source, number).map_err(|error| error.message().to_string())
 }
 
-/// Compiles all texts that the cache lacks. Processes of this program share them, so many at a time. `arguments` are those of `onesided
-/// compile` for the same sources.
+/// Compiles all texts that the cache lacks. Up to so many processes of this program share them. `arguments` are those of
+/// `onesided compile` for the same sources.
 ///
 /// # Errors
 /// What one of them says that fails.

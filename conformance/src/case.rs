@@ -223,8 +223,8 @@ impl<B: Backend> Case<B> {
         self
     }
 
-    /// Ends in a verdict on every schedule, and in the same way on GPUs, once: a PE panics or fails while others wait, or
-    /// all wait for ever, which there is told by a time limit.
+    /// Ends in a verdict on every schedule, and in the same way on GPUs, where it runs once. A PE panics or fails while others
+    /// wait, or all wait for ever. On GPUs a time limit ends such a wait.
     #[must_use]
     pub fn breaks(mut self) -> Self {
         self.breaks = true;

@@ -164,8 +164,8 @@ fn explain(case: &Case<Sim>, difference: &Difference, visited: &Visited) -> Stri
     why
 }
 
-/// Where a case has a race and no label that says so, or the other way round. Under a profile that promises more than `spec`, a racy
-/// case may have none.
+/// Compares the race of a case with its label: an unlabelled race, or a label without a race. Empty if they agree. Under a
+/// profile that promises more than `spec`, a racy case may have no race.
 fn mislabelled(case: &Case<Sim>, profile: Profile, all: bool, visited: &Visited) -> String {
     let mixed = !profile.promises().one_fabric;
     let must_race = profile == Profile::Spec && case.racy || mixed && (case.racy || case.racy_when_mixed);
@@ -179,7 +179,7 @@ fn mislabelled(case: &Case<Sim>, profile: Profile, all: bool, visited: &Visited)
     }
 }
 
-/// Where a case that is about lints has others than its label says.
+/// Compares the lints of a case that is about lints with its label. Empty if they agree.
 fn lints_differ(case: &Case<Sim>, profile: Profile) -> String {
     let Some(labelled) = case.lints.filter(|_| profile == Profile::Spec) else { return String::new() };
     match outcome::in_order(case, profile) {

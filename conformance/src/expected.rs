@@ -13,18 +13,18 @@ use onesided_sim::Profile;
 use crate::case::Case;
 use crate::outcome::Visited;
 
-/// Where outcome files lie: `chapter/case.txt` in this folder. What a profile allows that is not all that `spec` allows stands
-/// beside it, in `chapter/case.PROFILE.txt`.
+/// The folder of outcome files: `chapter/case.txt` for `spec`. If a profile does not allow the same outcomes as `spec`,
+/// `chapter/case.PROFILE.txt` has those of the profile.
 #[derive(Clone, Debug)]
 pub struct Folder {
     path: PathBuf,
-    /// What messages about its files call it. They get into reports, which name no path of one machine.
+    /// The folder's name in messages. They get into reports, which name no path of one machine.
     name: PathBuf,
 }
 
 impl Folder {
-    /// The folder given, or `expected/` of this crate's sources, where it was built. Messages about files call it as it was given, or
-    /// `conformance/expected`.
+    /// The folder given, or else `expected/` in this crate's sources, where it was built. Messages name it as it was given, or
+    /// as `conformance/expected`.
     pub fn new(folder: Option<&Path>) -> Folder {
         match folder {
             Some(folder) => Folder { path: folder.to_path_buf(), name: folder.to_path_buf() },
@@ -54,8 +54,8 @@ impl Folder {
         }
     }
 
-    /// The file that says what a case may do under a profile: the profile's own, or, where it has none, that of `spec`.
-    /// Relative to the folder.
+    /// The file that says what a case may do under a profile, relative to the folder: the profile's own file, or that of `spec`
+    /// if the profile has none.
     pub fn name(&self, case: &str, profile: Profile) -> String {
         let own = own_name(case, profile);
         if self.path.join(&own).exists() { own } else { own_name(case, Profile::Spec) }
@@ -78,12 +78,12 @@ impl Folder {
         parse(&text).map_err(|why| format!("{shown}: {why}"))
     }
 
-    /// Writes the outcomes of a case under a profile; true if the files were not so already. A profile of which `spec` has the same
-    /// outcomes gets no file, and loses the one that it has.
+    /// Writes the outcomes of a case under a profile. Returns whether a file changed. If a profile has the same outcomes as
+    /// `spec`, it gets no file, and its old file is removed.
     ///
     /// # Errors
-    /// Those of the file system, with the file's name; and an outcome that `spec` does not have, or has and the profile has not, where
-    /// the promises of the two do not allow that.
+    /// Those of the file system, with the file's name. Also if the outcomes contradict the promises: the profile promises all
+    /// that `spec` does and still has an outcome more, or promises less and has an outcome less.
     pub fn write<B: Backend>(&self, case: &Case<B>, profile: Profile, visited: &Visited) -> Result<bool, String> {
         let file = self.path.join(own_name(&case.name, profile));
         if profile != Profile::Spec {

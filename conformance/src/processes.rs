@@ -17,7 +17,7 @@ const KEPT: usize = 2 << 20;
 /// How programs ended that ran together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Ended {
-    /// The status of the last one that failed, or 0 if none failed. `None` if the time was up.
+    /// The status of the last failed one, in the order of the commands; 0 if none failed. `None` if the time was up.
     pub(crate) status: Option<i32>,
     /// What they printed to both of their outputs.
     pub(crate) printed: String,
@@ -74,7 +74,7 @@ pub(crate) fn is_program(file: &Path) -> bool {
     file.is_file()
 }
 
-/// What was printed, without the middle if it is very much.
+/// The printed text. If it is very long, its middle is left out.
 #[derive(Default)]
 struct Printed {
     beginning: String,

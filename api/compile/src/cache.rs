@@ -28,7 +28,8 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// The options' folder, the environment's, or the platform's for caches; in words, why there is none.
+    /// The store in the options' folder, else in the environment's, else in the platform's folder for caches. The error says
+    /// why there is none.
     pub(crate) fn of(cache: &Cache) -> Result<Store, String> {
         Store::named(cache, std::env::var_os(VARIABLE).filter(|value| !value.is_empty()))
     }
@@ -82,8 +83,8 @@ impl Store {
         Ok(self.file(key))
     }
 
-    /// Waits until no other process, and no other thread, makes the value under the key. The file that is returned must live as
-    /// long as it is made; its end, and that of the process, let the next one in. `None` where files cannot be locked.
+    /// Waits until no other process or thread makes the value under the key, and locks the key. The lock ends when the returned
+    /// file is closed, or when the process ends. `None` if files cannot be locked here.
     pub(crate) fn lock(&self, key: &str) -> Option<fs::File> {
         fs::create_dir_all(&self.folder).ok()?;
         let file = fs::File::options().create(true).append(true).open(self.file(&format!("{key}.lock"))).ok()?;
@@ -113,7 +114,7 @@ pub(crate) fn key(source: &Source, options: &Options, files: &BTreeMap<PathBuf, 
     format!("ptx-{}", sum.finish())
 }
 
-/// The sum of several texts. Each is added with its length, so that no two rows of texts have the same sum.
+/// The sum of several texts. Each is added with its length, so that different sequences of texts have different sums.
 pub(crate) struct Sum(Sha256);
 
 impl Sum {

@@ -1,7 +1,7 @@
 //! Which files a text may include: what is cached is right only as long as none of them has changed.
 //!
-//! The names are read from the text, whatever `#if` is around them, and looked for in every folder where the compiler might look.
-//! So there may be files among them that the compiler does not read. That costs a compilation at most.
+//! The names are read from the text, whatever `#if` is around them, and looked for in every folder where the compiler might
+//! look. Some of these files the compiler may not read. If such a file changes, one needless compilation follows.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::options::{Options, Source};
 /// More files than the include folders of CUDA and CCCL have together. Larger ones are not looked through.
 const MOST: usize = 20_000;
 
-/// Why nothing is cached if the files are others after a compilation than before: which of them the compiler has read is not known.
+/// Why nothing is cached if an included file changes during a compilation: the compiler may have read the old or the new text.
 pub(crate) const CHANGED: &str = "a file that may be included was changed while it was compiled";
 
 /// All files that the text may include, directly and through others, with their contents.
@@ -76,8 +76,8 @@ fn candidates(names: &[&str], folders: &[PathBuf]) -> Vec<PathBuf> {
     files.filter(|file| file.is_file()).map(direct).collect()
 }
 
-/// The path without `..`: headers that include each other through their folders would have ever longer ones. A link keeps its name, because
-/// what it includes is looked for beside it.
+/// The path without `..`. Otherwise headers that include each other through their folders would get ever longer paths. Links
+/// are not followed, because the compiler looks beside the link for what it includes.
 fn direct(file: PathBuf) -> PathBuf {
     if !file.components().any(|part| part == Component::ParentDir) {
         return file;

@@ -46,7 +46,7 @@ const LIMITS: &str = "the limits of types need a header of CCCL, such as <cuda/s
 const STD: &str = "if std is meant: it is not here, and CCCL has it as cuda::std, in <cuda/std/…> (pip install nvidia-cuda-cccl, include \
                    folder nvidia/cu13/include/cccl)";
 
-/// A mistake that is often made: the words of the log by which it is known, all of them on one line, and what helps.
+/// Frequent mistakes. Each has words that the log has on one line, and a hint.
 const MISTAKES: [(&[&str], &str); 24] = [
     (
         &["host function"],
@@ -93,7 +93,7 @@ const MISTAKES: [(&[&str], &str); 24] = [
     ),
 ];
 
-/// What helps against the mistakes in a log, each once. The first that fits a line counts.
+/// The hints for the mistakes in a log, each hint once. A line counts for the first mistake that fits it.
 pub(crate) fn hints(log: &str) -> Vec<&'static str> {
     let mut hints = Vec::new();
     for line in log.lines().filter(|line| line.contains("error:")) {

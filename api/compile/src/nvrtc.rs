@@ -228,7 +228,7 @@ impl Nvrtc {
         Ok(Compiled { bytes, names: lowered, log })
     }
 
-    /// A part of the program, by the function that tells its size and the one that writes it. Texts end with a zero.
+    /// An output of the program. `size` tells its size, and `write` writes it. Texts end with a zero byte.
     fn bytes(
         &self,
         call: &'static str,
@@ -318,13 +318,14 @@ impl Drop for Created<'_> {
     }
 }
 
-/// A file of that name beside another one, or beside what that is a link to.
+/// The file `name` in the folder of another file, or in the folder of the file that the other one links to. `None` if neither
+/// has it.
 fn beside(file: &Path, name: &str) -> Option<PathBuf> {
     let folders = [Some(file.to_path_buf()), file.canonicalize().ok()].into_iter().flatten();
     folders.map(|file| file.with_file_name(name)).find(|other| other.is_absolute() && other.exists())
 }
 
-/// As C has them. What could have a NUL was checked before, and says so there with its place.
+/// The texts as C strings. The user's texts were checked for NUL before, where the error can name the place.
 fn strings<T: AsRef<str>>(texts: impl IntoIterator<Item = T>) -> Result<Vec<CString>, CompileError> {
     let text = |text: T| CString::new(text.as_ref()).map_err(|_| input(format!("{:?}", text.as_ref()), "it has a NUL"));
     texts.into_iter().map(text).collect()

@@ -10,7 +10,7 @@ use crate::cache::{Store, Sum};
 use crate::nvrtc::Nvrtc;
 use crate::search::{Origin, Search};
 
-/// What decides, together with what is set in the options, which folders Python has.
+/// The variables that, together with the options, decide which folders Python has.
 const VARIABLES: [&str; 6] = ["PATH", "HOME", "VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONPATH", "PYTHONHOME"];
 
 /// A library, without opening it.

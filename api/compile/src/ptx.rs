@@ -104,8 +104,8 @@ pub(crate) fn without_current_folder(text: String, source: &Source) -> String {
         .fold(text, |text, name| text.replace(&quoted(&folder.join(name)), &quoted(name)))
 }
 
-/// Files below the current folder are named from there, as people name them, if the text is: an included `inc/bump.cuh`. The cache has
-/// them with all their folders, because it may be read from another one.
+/// Names files below the current folder by their relative paths, such as `inc/bump.cuh`, if the source itself has a relative
+/// name. The cache stores absolute paths, because it may be read from another folder.
 pub(crate) fn from_current_folder(ptx: Ptx, source: &Source) -> Ptx {
     match std::env::current_dir() {
         Ok(folder) if Path::new(&source.name).is_relative() => Ptx { text: names_from(ptx.text, &folder), ..ptx },

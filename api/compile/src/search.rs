@@ -62,12 +62,12 @@ impl fmt::Display for Origin {
     }
 }
 
-/// Why a library cannot be used.
+/// Why a library was not found, or cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Absent {
     /// In none of these places.
     Nowhere(Vec<String>),
-    /// The file, and what is wrong with it.
+    /// The file that was found or named, and what is wrong with it.
     Unusable(PathBuf, String),
 }
 

@@ -28,7 +28,7 @@ impl Host {
         Host { name: sum(name), machine: sum(machine) }
     }
 
-    /// Whether the library takes both for one node, and they are not.
+    /// Whether the library would take both hosts for one node, although they are not.
     pub(super) fn is_mistaken_for(self, other: Host) -> bool {
         let known = ![self.name, self.machine, other.name, other.machine].contains(&0);
         known && self.name == other.name && self.machine != other.machine

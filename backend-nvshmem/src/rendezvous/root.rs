@@ -230,7 +230,8 @@ impl<'a> Root<'a> {
         Err(self.place.disagreement(wrong))
     }
 
-    /// A PE that has come, and that the library would take for one of this host's node though it is not.
+    /// The rank of a PE that the library would take for a PE of the same node as this host, although it is not; `None` if there
+    /// is none.
     fn mistaken_for(&self, host: Host) -> Option<usize> {
         let hosts = self.pes.iter().map(|pe| pe.as_ref().map(|pe| pe.host));
         let mut hosts = [Some(self.hello.host)].into_iter().chain(hosts.skip(1));

@@ -5,6 +5,7 @@
 //! there.
 
 use std::ffi::{c_int, c_uint, c_ulong, c_void};
+use std::io::Write as _;
 use std::ptr;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
@@ -86,7 +87,9 @@ pub unsafe extern "C" fn gdr_pin_buffer(
 ) -> c_int {
     let pin = Pin { address: address as usize, size };
     if let Err(why) = reach::readable(pin.address, size) {
-        eprintln!(
+        // a panic would end the process
+        let _ = writeln!(
+            std::io::stderr(),
             "onesided's stand-in for GDRCopy: {size} bytes at {address:#x} cannot be pinned, because {why}: it reaches \
              only host memory; set NVSHMEM_HEAP_KIND=SYSMEM, or install GDRCopy with its driver"
         );

@@ -237,8 +237,8 @@ fn meetings(events: &[Event]) -> Vec<Vec<usize>> {
     meetings.into_values().filter(|entries| entries.len() > 1).collect()
 }
 
-/// The events in which both sides of a race touched the memory. The same calls often race at several pieces: then at one where the
-/// second access was too early, if there is one, because there the race has an effect.
+/// The events in which both sides of a race touched the memory. The same calls often race at several pieces. If the second
+/// access was too early at one of them, that piece is taken, because there the race has an effect.
 fn conflict(events: &[Event], race: &Race) -> Conflict {
     let [first, second] = [&race.first, &race.second].map(|access| touches(events, access));
     let too_early = first.iter().find_map(|&one| {

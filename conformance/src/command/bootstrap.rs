@@ -136,7 +136,7 @@ impl Meeting {
     }
 
     fn write(&self, id: UniqueId) -> io::Result<()> {
-        let unfinished = self.file.with_extension("part");
+        let unfinished = self.file.with_added_extension("part"); // names differ in what stands behind their last dot
         fs::write(&unfinished, format!("{}\n{id}\n", self.job))?;
         fs::rename(&unfinished, &self.file)
     }

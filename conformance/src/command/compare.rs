@@ -90,8 +90,8 @@ struct Compared {
     contradictions: usize,
 }
 
-/// Compares the cases that are in both reports. Two runs may see different parts of what is allowed. No run may see more than
-/// all schedules under the profile `spec` show.
+/// Compares the cases that are in both reports. Two runs may see different parts of what is allowed. But no run may see an
+/// outcome that a search of all schedules under `spec` does not have.
 fn compare(a: &Report, b: &Report) -> Result<Compared, String> {
     let others: BTreeMap<&str, &Case> = b.cases.iter().map(|case| (case.name.as_str(), case)).collect();
     let pairs = a.cases.iter().filter_map(|case| Some((case, *others.get(case.name.as_str())?)));

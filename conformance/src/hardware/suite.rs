@@ -51,8 +51,8 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// The profile whose files say what cases may do: on one node over loads and stores all that `spec` allows, over another fabric
-    /// what the profile of that fabric allows.
+    /// The profile whose outcome files are compared with: `spec` over loads and stores, and over another fabric the profile of
+    /// that fabric.
     pub fn profile(&self) -> Profile {
         match self.rig.fabric() {
             Fabric::P2p => Profile::Spec,
@@ -210,7 +210,7 @@ impl<B: Backend> Suite<'_, B> {
             environment.push((GRANULARITY.to_string(), SMALL_STEPS.into()));
         }
         let names = rest.iter().map(|&index| OsString::from(&self.cases[index].name));
-        // A case of one node runs outside of all of them.
+        // A case of one node runs on this host itself, in none of the nodes.
         let nodes = if group.nodes > 1 { rig.nodes()[..group.nodes].to_vec() } else { Vec::new() };
         let devices = devices_on(group.nodes, group.pes, &gpus[..group.gpus]);
         // PEs of different nodes take turns on a GPU, unless the user wants a service for them.

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 
 use super::External;
 
-/// What reads a function's types off its declaration, finds the way in which it is called, and passes the arguments on.
+/// Templates that read a function's types off its declaration, find the way in which PTX calls it, and pass the arguments on.
 /// PTX passes and returns integers of less than 32 bits as 32.
 const TEMPLATES: &str = "\
 template <int N, class... T> struct os_nth { using type = int; };

@@ -26,7 +26,8 @@ impl External {
             let rest = self.name.strip_prefix("_Z")?.strip_suffix("_nbst")?;
             let behind = |rest: &str| rest.find(|c: char| !c.is_ascii_digit());
             let Some(rest) = rest.strip_prefix('L') else { return rest.get(behind(rest)?..) };
-            // Only here is the length needed, and only here is it always right.
+            // Here the types follow the name, so the length is needed to cut the name off. Only for static functions is the
+            // length always right.
             let (length, rest) = rest.split_at(behind(rest)?);
             rest.get(..length.parse().ok()?)
         };

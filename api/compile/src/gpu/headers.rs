@@ -75,8 +75,8 @@ const IN_PACKAGES: [&str; 5] = [
     "nvidia/cuda_cccl/include",
 ];
 
-/// The folders of CUDA's headers: of the caller, of the environment, of the toolkit that NVRTC belongs to, of Python's packages, of
-/// the toolkits that the environment or custom names.
+/// The folders of CUDA's headers. They are looked for in this order: the caller's folders, the environment variable, the
+/// toolkit that NVRTC belongs to, Python's packages, `CUDA_HOME`, `CUDA_PATH` and `/usr/local/cuda`.
 pub(super) fn cuda(given: &[PathBuf], nvrtc: &Path) -> Result<Vec<PathBuf>, LinkError> {
     let of_environment = std::env::var_os(VARIABLE);
     let of_environment = of_environment.iter().flat_map(std::env::split_paths);
@@ -99,7 +99,7 @@ pub(super) fn cuda(given: &[PathBuf], nvrtc: &Path) -> Result<Vec<PathBuf>, Link
     })
 }
 
-/// For each header the first folder that has it. The error is one that none has.
+/// For each header, the first folder that has it. The error is a header that no folder has, with its Python package.
 fn among(folders: impl Iterator<Item = PathBuf>) -> Result<Vec<PathBuf>, (&'static str, &'static str)> {
     let folders: Vec<PathBuf> = folders.flat_map(|folder| [folder.join("cccl"), folder]).collect();
     let mut found = Vec::new();

@@ -14,7 +14,7 @@ use crate::ptx::Cached;
 /// Compiles CUDA C++ with NVSHMEM's own headers, instead of those that only declare, and links it; or takes the result from the cache.
 ///
 /// This takes 5 to 40 s the first time. What runs is not what a simulator ran: other code is behind each call, from the same source.
-/// Of `source_options` the folders, macros and name expressions count; what else is set there, `options` says.
+/// Only the folders, macros and name expressions of `source_options` are used. Everything else is in `options`.
 ///
 /// # Errors
 /// As [`link`](super::link::link), and [`LinkError::Compile`] where the source does not compile with NVSHMEM's headers.
@@ -65,7 +65,7 @@ pub fn inlined(
     let run = |with_shim: bool| {
         let defines = source_options.defines.iter().map(|(name, value)| format!("-D{name}={value}"));
         let mut arguments = arguments(with_shim, &options.architecture, &folders);
-        // As ours does: NVSHMEM's own nvshmemx.h includes nvshmem.h in later versions only.
+        // Our nvshmemx.h includes nvshmem.h. NVSHMEM's own does so in later versions only, so nvshmem.h is included first.
         arguments.extend(["-lineinfo", "--pre-include=nvshmem.h"].map(str::to_string));
         arguments.extend(defines);
         if source_options.default_device && !arguments.iter().any(|known| known == DEFAULT_DEVICE) {

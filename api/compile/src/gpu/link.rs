@@ -116,8 +116,8 @@ pub fn missing(
     Ok(units.filter(|(_, unit)| !is_kept(&unit.key)).map(|(place, _)| place).collect())
 }
 
-/// Compiles one text of NVSHMEM's functions that [`link`] needs for the PTX into the cache, unless it is there. A number that is none
-/// of [`missing`]'s does nothing.
+/// Compiles one text of NVSHMEM's functions that [`link`] needs for the PTX into the cache, unless it is there. Does nothing if
+/// the number is not one of [`missing`]'s.
 ///
 /// # Errors
 /// As [`link`].
@@ -296,7 +296,7 @@ pub(super) fn write(store: &Result<Store, String>, key: &str, bytes: &[u8]) -> C
     }
 }
 
-/// What tells an installation from others. A copy of it elsewhere is the same one: what is compiled on one machine serves another.
+/// Identifies an installation. A copy in another folder has the same stamp, so what is compiled on one machine serves another.
 pub(super) fn stamp(installation: &Installation) -> String {
     let size = fs::metadata(&installation.library).ok().map(|metadata| metadata.len());
     format!("{:?} {size:?}", installation.version)
@@ -340,7 +340,8 @@ impl Linker {
 }
 
 impl<T> Lazy<T> {
-    /// Where it was remembered to be, or where it is found now, and then it is open.
+    /// The library at the remembered place, not opened yet. If no place is remembered, searches for the library; then it is
+    /// open.
     fn remembered(
         tool: &'static Tool,
         named: Option<&Path>,

@@ -18,7 +18,7 @@ use crate::nvrtc::{Form, Job, Nvrtc};
 use crate::options::{DEFAULT_DEVICE, Source};
 use crate::place::Place;
 
-/// Those that move data, in all their types and forms: one of them takes NVRTC as long as hundreds of others.
+/// Collectives that move data, in all types and forms. NVRTC takes as long for one of them as for hundreds of other functions.
 const SLOW: [&str; 8] =
     ["reduce", "reducescatter", "broadcast", "broadcastmem", "fcollect", "fcollectmem", "alltoall", "alltoallmem"];
 
@@ -53,7 +53,9 @@ pub(super) fn units(
     let groups = [quick].into_iter().chain(slow.into_iter().map(|one| vec![one])).filter(|group| !group.is_empty());
     let unit = |functions: Vec<External>| {
         let text = text(&functions);
-        let mut sum = Sum::new("provider 4");
+        let mut sum = Sum::new("provider 5");
+        sum.add(env!("CARGO_PKG_VERSION"));
+        HEADERS.iter().for_each(|(name, text)| _ = sum.add(name).add(text));
         sum.add(&text).add(architecture).add(format!("{:?}", installation.version)).add(nvrtc.stamp());
         Unit { functions, text, key: format!("provider-{}", sum.finish()) }
     };
@@ -71,9 +73,9 @@ const SHIM: (&str, &str) = (
     "#include <cuda/std/type_traits>\n#include <cuda/std/limits>\nnamespace std { using namespace cuda::std; }\n",
 );
 
-/// `libnvshmem_device.a` was compiled by nvcc, where 64-bit integers are `long`. CCCL makes them `long long` under NVRTC, and then the names
-/// of the library's C++ functions are others, as `put_signal` needs one. So those of CCCL, and of two headers of
-/// CUDA, are named otherwise, and ours are `long`.
+/// nvcc compiled `libnvshmem_device.a`, and there 64-bit integers are `long`. Under NVRTC, CCCL makes them `long long`. This
+/// changes the names of the library's C++ functions, and `put_signal` needs one of these. So the types of CCCL, and of two
+/// headers of CUDA, get other names, and ours are `long`.
 const INTEGERS: (&str, &str) = (
     "onesided_integers.h",
     "#define int64_t onesided_int64_t\n#define uint64_t onesided_uint64_t\n#include <cuda/std/cstdint>\n\
@@ -84,7 +86,7 @@ const INTEGERS: (&str, &str) = (
      namespace cuda { namespace std { using ::int64_t; using ::uint64_t; } }\n",
 );
 
-/// What `libnvshmem_device.a` has under its public name, and the headers do not declare to NVRTC: see
+/// Functions that `libnvshmem_device.a` has under their public names, and that the headers do not declare under NVRTC: see
 /// [`IN_THE_LIBRARY`](super::definitions::IN_THE_LIBRARY).
 const LIBRARY: (&str, &str) = ("onesided_library.h", "extern \"C\" __device__ void nvshmem_global_exit(int status);\n");
 

@@ -112,9 +112,9 @@ pub(super) struct Measurement {
 
 /// The measurements in the order of the table.
 ///
-/// Together they take about a second on a GPU, and twice that with the pair of each. Small operations have short samples
-/// and many of them: what disturbs one lies beside what it is compared with, and the median leaves it out. Over a network an operation takes ten
-/// times as long or more, so there are fewer samples.
+/// Together they take about a second on a GPU, and twice that with the pair of each. Small operations have many short samples.
+/// A disturbance then hits a sample of both sides, and the median leaves it out. Over a network an operation takes ten times as
+/// long or more, so there are fewer samples.
 pub(super) fn plan(quick: bool, fabric: Fabric) -> Vec<Measurement> {
     const KIB: usize = 1 << 10;
     const MIB: usize = 1 << 20;

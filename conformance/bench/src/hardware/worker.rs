@@ -1,9 +1,9 @@
 //! One PE of ours: the calls that `peers/nvshmem.cpp` makes of the library, made through the API. The two print the
 //! same lines.
 //!
-//! What a call costs varies from process to process by more than the API adds to it: where memory lies, which core it
-//! is. So a process of ours makes the calls in C++ too, sample by sample in turn with its own, on the same memory and
-//! the same stream, and its lines have both.
+//! What a call costs varies from process to process by more than the API adds to it, because memory and cores differ. So a
+//! process of ours makes the calls in C++ too, sample by sample in turn with its own, on the same memory and the same stream.
+//! Its lines have both.
 //!
 //! The measurements are generic over the backend, so that the simulator can show that they are right programs.
 

@@ -69,8 +69,8 @@ impl Nvshmem {
         Ok(nvshmem)
     }
 
-    /// Compiles the loops alone, as a shared object that a process with the same library can open. A function that is
-    /// nowhere is found out here, and every function is looked up when it is opened: not while it is measured.
+    /// Compiles the loops alone, as a shared object that a process with the same library can open. A missing function is an
+    /// error here. All functions are looked up when the object is opened, and not while it is measured.
     pub(crate) fn compile_loops(&self) -> Result<PathBuf, String> {
         let source = self.folder.path().join("nvshmem_loops.cpp");
         let object = self.folder.path().join("nvshmem_loops.so");

@@ -163,8 +163,8 @@ fn directories(folder: &Path) -> [(String, OsString); 2] {
 }
 
 impl Visible {
-    /// From the user's `CUDA_VISIBLE_DEVICES` and the GPUs wanted. The service gets all GPUs up to the last one wanted, in the
-    /// user's order. So its numbers are the user's.
+    /// The GPUs for the service and for its clients, from the user's `CUDA_VISIBLE_DEVICES` and the GPUs wanted. The service
+    /// gets all GPUs up to the last one wanted, in the user's order. So its numbers are the same as the user's.
     fn new(user: Option<&str>, devices: &[u32]) -> Visible {
         let users: Option<Vec<&str>> = user.map(|list| list.split(',').map(str::trim).collect());
         let last = devices.iter().max().map(|&last| last as usize + 1);

@@ -163,13 +163,14 @@ fn refused(as_admin: &str, as_user: &str) -> String {
     )
 }
 
-/// Why nodes cannot be made here, if they cannot: makes one, and lets it go.
+/// Why nodes cannot be made here; `None` if they can. Makes a node to find out, and ends it.
 #[doc(hidden)]
 pub fn no_nodes() -> Option<String> {
     Node::make(1).err()
 }
 
-/// Finds a program before it is started in a node. There a shell would be the first to miss it.
+/// Checks that a program exists before it is started in a node. Otherwise only the shell in the node would notice that it is
+/// missing.
 pub(super) fn check_program(program: &Path) -> io::Result<()> {
     let is_there = if program.components().count() > 1 {
         program.is_file()

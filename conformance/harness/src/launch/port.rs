@@ -10,7 +10,7 @@ const FIRST: u16 = 10_240;
 /// The first of the ports that the system hands out by itself, if the system does not tell.
 const EPHEMERAL: u16 = 32_768;
 
-/// How many ports this process has tried. It never tries the same one twice.
+/// How many ports this process has tried. The next try takes the next port, so that jobs of one process get different ones.
 static ASKED: AtomicU16 = AtomicU16::new(0);
 
 /// `127.0.0.1:PORT/JOB` with a port that is free now. `JOB` tells this job's PEs from those of another one.

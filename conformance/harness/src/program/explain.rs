@@ -1,4 +1,5 @@
-//! What explains a finding: how it differs from the run in order, when it could not be avoided any more, what repairs it, and whether a race changes a result.
+//! Explains a finding: how its run differs from the run in order, the step after which the finding could not be avoided, what
+//! repairs it, and whether a race changes a result.
 
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering;
@@ -18,24 +19,25 @@ use crate::tool::{count, interrupt};
 /// The explanation of the run that is reported.
 #[derive(Debug, Default)]
 pub(super) struct Explained {
-    /// What comes later than in order, and than what: in words.
+    /// Each step that comes later than in order, and the step that it comes after, in words.
     exceptions: Vec<[String; 2]>,
     critical: Option<Critical>,
     fixes: Option<Fixes>,
-    /// Of a race that is all that is wrong.
+    /// Whether the race changes a result. Only looked for if races are all that is wrong.
     witness: Option<Witness<String>>,
-    /// Why no run can show what the first race changes: here, a kernel's load never sees data older than the word that it polls, or than a write
-    /// that it comes after.
+    /// Why no run of the simulator can show what the first race changes. For example, a kernel's load never sees data older
+    /// than the word that it polls.
     never_shown: Option<&'static str>,
-    /// Whether the program launches kernels. Calls in a kernel are not changed, and its plain accesses not tried in other orders.
+    /// Whether the program launches kernels. The search for a repair changes no calls in kernels, and the search for a changed
+    /// result keeps the order of their plain accesses.
     launches: bool,
     /// Why a part of the explanation is missing. The finding stands without it.
     failed: Option<Error>,
-    /// Somebody ended it, or its time was over: less was tried than would have been.
+    /// The user ended it, or its time was over, so it tried less than it would have.
     is_cut: bool,
 }
 
-/// So many races are tried, one after the other, until one changes a result.
+/// How many races are tried, one after the other, until one changes a result.
 const RACES: usize = 4;
 
 /// Explains a finding. Returns the run to report: the simplest one that ends alike.
@@ -47,13 +49,13 @@ pub(super) fn explain(
 ) -> (Run<String>, Explained) {
     let effort = plan.effort();
     let mut explained = Explained::default();
-    // who bounds the search does not wait longer than that for the explanation
+    // if the user bounds the search, the explanation takes no longer than that bound
     let start = Instant::now();
     let bound = |simulation: &mut Simulation| {
         let time = plan.budget.time.map(|time| time.saturating_sub(start.elapsed()));
         simulation.set_budget(Budget { time, ..plan.budget });
     };
-    // who replays a schedule gets that one
+    // if the user replays a schedule, the report is about that schedule
     let is_wanted = |minimized: &Minimized<String>| match &plan.search {
         Search::Replay(schedule) => minimized.run.schedule.choices == schedule.choices,
         _ => true,

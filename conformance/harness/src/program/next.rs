@@ -37,7 +37,7 @@ fn after_success(facts: &Facts, plan: &Plan, done: &Done) -> Vec<String> {
         _ if plan.is_all() => format!("--pes {}..8 (a proof for each)", facts.min_pes.max(2)),
         _ => "--pes 8 (more PEs)".to_string(),
     });
-    // mixed-fabric promises less
+    // mixed-fabric promises less than spec
     if !matches!(plan.config.profile, Profile::Spec | Profile::MixedFabric) {
         tried.push("--profile spec (whatever the network)".to_string());
     }

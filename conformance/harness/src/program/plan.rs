@@ -141,7 +141,7 @@ impl Plan {
         let seed = search.seed.unwrap_or(0);
         let is_bounded = search.time.is_some() || search.schedules.is_some();
         let budget = Budget { time: search.time, memory: Some(config.memory) };
-        // Who gives a time wants all of it to be used.
+        // If the user gives a time and no number of schedules, the search uses all of the time.
         let unless_given = |usual| search.schedules.unwrap_or(if search.time.is_some() { u64::MAX } else { usual });
         let schedules = unless_given(SCHEDULES);
         let search = match (search.replay, search.strategy) {
@@ -209,7 +209,8 @@ impl Plan {
         format!("{} --replay {schedule}{}", invocation(), self.beside_the_schedule())
     }
 
-    /// The same for a person. No shell takes a schedule that is too long: then it is how to get it, by an option that writes it.
+    /// As [`Self::replay_command`], for a person. A schedule that is too long for a command line is read from a file. The text
+    /// then says how `option` writes that file.
     pub(super) fn replay_line(&self, schedule: &Schedule, option: &str) -> String {
         let length = schedule.to_string().len();
         if length <= LONGEST {

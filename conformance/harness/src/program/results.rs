@@ -44,7 +44,7 @@ impl Results {
         self.seen.clone()
     }
 
-    /// A proof has begun again: these were there before it.
+    /// Notes that a proof has begun again: only the results from before the proof are kept.
     pub(super) fn begin_again(&mut self, before: &BTreeSet<u64>) {
         (self.seen, self.other) = (before.clone(), None);
     }

@@ -225,7 +225,8 @@ fn is_at_a_limit(run: &Run<String>) -> bool {
     matches!(run.verdict.kind, VerdictKind::StepLimit { .. } | VerdictKind::InstructionLimit { .. })
 }
 
-/// Looks for a finding in random schedules. A search of all never comes back from a loop without an end, and most bugs show without it.
+/// Looks for a finding in random schedules. A search of all schedules never leaves a loop without an end, and most bugs show in
+/// random schedules too.
 fn look_beside(
     main: Main<'_>,
     simulation: &mut Simulation,
@@ -268,7 +269,7 @@ fn explore_up_to_a_finding(
     done.explored = simulation.on_cores(plan.cores).explore(how, main, |run| {
         progress.step_of(|| outlook.look().estimated);
         if run.begins_again {
-            // what it saw before need not be the program's
+            // what it saw before may not be the program's results
             results.begin_again(&before);
             done.marks.clone_from(&marks);
             done.outcomes.clear();

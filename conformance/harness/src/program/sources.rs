@@ -1,5 +1,6 @@
-//! The source files that a finding names. Those of kernels come from the program, where it has them. A compiler's paths are relative to the workspace in which it ran, so a file is looked for
-//! below the folders around this process, around the package that cargo runs, and around the program's own file.
+//! The source files that a finding names. The sources of kernels come from the program, if it has them. A compiler's paths are
+//! relative to the workspace in which it ran. So a file is looked for below the folders around this process, around the package
+//! that cargo runs, and around the program's own file.
 
 use std::collections::BTreeSet;
 use std::env;

@@ -7,7 +7,7 @@ use onesided_sim::{
     Verdict, VerdictKind,
 };
 
-/// How a run ended, and who did what then. What ran, and what happened before, is left out.
+/// The finding of a verdict: how the run ended, and what each PE was doing then. It has neither the program nor the events.
 pub fn of_verdict(verdict: &Verdict) -> Finding {
     Finding {
         verdict: end(verdict),

@@ -128,7 +128,8 @@ fn data_of_events(diagram: &Diagram<'_>, places: &mut Places) -> Value {
     })
 }
 
-/// Where events stand from left to right: one behind the other, but an entry with its call, and an end with the step that brought it.
+/// The column of each event, from left to right. Each event has a column of its own, with two exceptions: an entry is in the
+/// column of its call, and an end in that of the step that brought it.
 fn columns(diagram: &Diagram<'_>) -> Vec<usize> {
     let events = &diagram.finding.events;
     let mut columns: Vec<usize> = Vec::with_capacity(events.len());

@@ -64,7 +64,8 @@ fn wrong(diagram: &Diagram<'_>) -> BTreeSet<usize> {
     diagram.conflicts.iter().take(1).flat_map(|conflict| [conflict.first, conflict.second]).flatten().collect()
 }
 
-/// The lanes that fit: all of them, or those of the PEs that the finding is about, as many as there is room for; those of a race at any rate.
+/// The lanes that fit. If not all fit, these are the lanes of the PEs that the finding is about, as many as fit. The lanes of a
+/// race come first.
 fn shown_lanes(diagram: &Diagram<'_>, columns: usize) -> Vec<usize> {
     let room = (columns.saturating_sub(BESIDE) / NARROW).max(1);
     let all: Vec<usize> = (0..diagram.lanes.len()).collect();

@@ -66,7 +66,7 @@ pub(super) enum Outcome {
 }
 
 /// If a program fails and prints these words, the machine lacks something, and the step counts as not run. The flag says
-/// whether the words must begin a line.
+/// whether a line must begin with the words.
 const LACKS: [(&str, bool); 4] = [
     ("built without MPI", false),
     ("no Slurm: ", true),

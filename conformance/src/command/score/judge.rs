@@ -53,7 +53,8 @@ pub(super) fn judge(label: &Label, finding: Option<&Finding>) -> Judged {
     }
 }
 
-/// What a finding says: its races; or, where it has none, how the run ended. (Behind a race everything may go wrong.)
+/// What a finding reports: its races. If it has none, how the run ended. (After a race anything may go wrong, so the end of the
+/// run does not count.)
 fn reports(finding: &Finding) -> Vec<Report<'_>> {
     if !finding.is_wrong() {
         return Vec::new();
@@ -94,7 +95,7 @@ fn is_line(place: &Place, label: &Label, line: u32) -> bool {
     place.line == line as usize && is_file(&place.file, &label.source)
 }
 
-/// Whether two paths name the same file: one may begin further up than the other.
+/// Whether two paths name the same file: one must end with the other.
 fn is_file(path: &str, source: &str) -> bool {
     let [path, source] = [path, source].map(std::path::Path::new);
     path.ends_with(source) || source.ends_with(path)
@@ -123,7 +124,7 @@ fn is_call(call: &str, fix: Edit) -> bool {
     call.trim_end_matches("_all") == fix.name()
 }
 
-/// Whether the label's line is between two lines. A barrier orders both ways, and is compared without a place.
+/// Whether the label's line is between two lines. A barrier orders in both directions, so its place does not count.
 fn is_between(after: &Place, before: Option<&Place>, fix: Edit, label: &Label) -> bool {
     label.lines.fix.is_none_or(|line| {
         let line = line as usize;

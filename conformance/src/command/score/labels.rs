@@ -26,7 +26,8 @@ pub(super) struct Label {
     pub(super) fix: Option<Edit>,
 }
 
-/// The programs of the corpus: each bug, and its repaired twin under every profile. What only `--strict` finds is right.
+/// The programs of the corpus: each bug, and its repaired twin under every profile. A bug that only `--strict` finds counts as
+/// a right program.
 pub(super) fn corpus() -> Vec<Label> {
     let labels = simulated().into_iter().flat_map(|bug| {
         let (label, lines) = (bug.label, bug.lines());
