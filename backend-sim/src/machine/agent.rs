@@ -102,6 +102,8 @@ pub(crate) enum State {
     Reading,
     /// Waits in a collective.
     Inside { team: TeamIndex, seq: u32 },
+    /// Its collective went wrong, which is a finding: it never goes on.
+    Stuck,
     /// Waits for the other members of a team that `team_init` makes.
     JoiningTeam { unique_id: u64 },
     /// Waits until every PE has registered its part of what its call needs. `peer`: for a host's put or get, the PE that it is about.
@@ -135,6 +137,7 @@ impl State {
             | State::Transferring
             | State::Reading
             | State::Inside { .. }
+            | State::Stuck
             | State::JoiningTeam { .. }
             | State::Exchanging { .. }
             | State::Synchronizing { .. }

@@ -129,11 +129,13 @@ impl Machine {
     fn enter_data(&mut self, agent: AgentId, team: TeamIndex, (seq, member): (u32, u32), last: bool) -> Progress {
         let n = self.teams.get(team).members.len() as u32;
         self.member_entered(team, seq, member, last);
-        for other in 0..if last { n } else { 0 } {
-            if self.teams.get(team).is_over(seq) {
-                break;
+        if last {
+            for other in 0..n {
+                if self.teams.get(team).is_over(seq) {
+                    break;
+                }
+                self.try_leave(team, seq, other);
             }
-            self.try_leave(team, seq, other);
         }
         // the collective may be over already, and its instance gone
         if self.teams.get(team).is_over(seq) || self.teams.get(team).instance_ref(seq).entries[member as usize].left {
@@ -164,12 +166,15 @@ impl Machine {
         if matches!(self.teams.get(team).instance_ref(seq).made, Made::NotKnown) {
             return self.block(agent, State::Inside { team, seq });
         }
-        for other in (0..member).chain(member + 1..u32::MAX).take_while(|_| waited) {
-            let Some(entry) = self.teams.get(team).instance_ref(seq).entries.get(other as usize) else { break };
-            let agent = entry.agent.expect("everyone has entered");
-            self.member_made(team, seq, other, what);
-            self.leave(team, seq, other);
-            self.finish(agent);
+        if waited {
+            let n = self.teams.get(team).members.len() as u32;
+            for other in (0..n).filter(|&other| other != member) {
+                let entry = &self.teams.get(team).instance_ref(seq).entries[other as usize];
+                let agent = entry.agent.expect("everyone has entered");
+                self.member_made(team, seq, other, what);
+                self.leave(team, seq, other);
+                self.finish(agent);
+            }
         }
         self.member_made(team, seq, member, what);
         self.leave(team, seq, member);
@@ -178,7 +183,7 @@ impl Machine {
 
     /// An agent in a collective that went wrong.
     pub(super) fn block_for_ever(&mut self, agent: AgentId) -> Progress {
-        self.block(agent, State::Inside { team: TeamIndex(0), seq: u32::MAX })
+        self.block(agent, State::Stuck)
     }
 
     /// A collective of the team that the agent's PE called before the agent's own, and that has not been entered: it is

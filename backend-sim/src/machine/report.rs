@@ -45,6 +45,7 @@ impl Machine {
             State::Transferring => "its transfer to be delivered".into(),
             State::Reading => "the source of its put to be read".into(),
             State::Inside { team, seq } => self.collective_report(*team, *seq),
+            State::Stuck => "a collective that went wrong".into(),
             State::JoiningTeam { unique_id } => format!("the other members of the new team with id {unique_id}"),
             State::Exchanging { registration, .. } => {
                 format!("every PE to register its part of {registration}{}", self.made_at(*registration))
@@ -133,8 +134,8 @@ impl Machine {
     }
 
     fn collective_report(&self, team: TeamIndex, seq: u32) -> String {
-        if seq == u32::MAX || self.teams.get(team).is_over(seq) {
-            return "a collective that went wrong".into();
+        if self.teams.get(team).is_over(seq) {
+            return "a collective that is over".into();
         }
         let state = self.teams.get(team);
         let instance = state.instance_ref(seq);

@@ -74,6 +74,7 @@ impl<'a> Text<'a> {
             if instruction.guard.is_none()
                 && is_strong_load(instruction)
                 && let Some(decides) = decides(self, at)
+                && decides.branches.is_empty()
                 && self.names_of(decides.at).any(|name| name == guard)
             {
                 let is_kept = !(decides.at + 1..branch).any(|at| self.names_of(at).any(|name| name == guard));

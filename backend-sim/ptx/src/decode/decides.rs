@@ -16,6 +16,8 @@ const MOST_BETWEEN: usize = 128;
 pub(super) struct Decides<'a> {
     /// The instruction, and those that compute from the word what it compares.
     pub(super) at: usize,
+    /// Branches before it, which something else decides, such as another element of a vector.
+    pub(super) branches: Vec<usize>,
     chain: BTreeSet<usize>,
     view: View<Operand<'a>>,
     ty: Type,
@@ -151,8 +153,13 @@ pub(super) fn decides<'a>(text: &Text<'a>, load: usize) -> Option<Decides<'a>> {
     for operand in swap {
         asked.extend(known_in(text, (scope, scope), &text.known(scope, operand))?);
     }
+    let mut branches = Vec::new();
     for at in load + 1..(load + MOST_BETWEEN).min(text.body.len()) {
         let (inner, instruction) = text.body[at];
+        if instruction.opcode == "bra" && instruction.guard.is_some() && matches!(takes, Takes::Nothing) {
+            branches.push(at);
+            continue;
+        }
         if instruction.guard.is_some() || !(text.computes(instruction) || is_strong_load(instruction)) {
             return None;
         }
@@ -179,7 +186,7 @@ pub(super) fn decides<'a>(text: &Text<'a>, load: usize) -> Option<Decides<'a>> {
             for operand in view.numbers().chain([&against]) {
                 asked.extend(known_in(text, (scope, inner), operand)?);
             }
-            let decides = Decides { at, chain, view, ty, compare, against, asked, takes };
+            let decides = Decides { at, branches, chain, view, ty, compare, against, asked, takes };
             return is_alike.then_some(decides);
         }
         step(text, at, of_load, &mut views);

@@ -111,7 +111,7 @@ fn ends_when<'a>(
     let has_votes = at_votes == AtVotes::Decides;
     while let Some(load) = todo.pop() {
         if let Entry::Vacant(look) = looks.entry(load) {
-            let decides = decides(text, load)?;
+            let decides = decides(text, load).filter(|decides| decides.branches.is_empty() || !has_votes)?;
             let way = text.way_to(load);
             (walk.at_votes, walk.way) = (at_votes, way.clone());
             let mut ways = in_vain(text, load, &decides, &walk).into_iter();
@@ -216,7 +216,7 @@ struct Vain<'a, 'l> {
 fn in_vain<'a, 'l>(text: &Text<'a>, load: usize, decides: &Decides<'a>, walk: &Walk<'a, 'l>) -> Vec<Vain<'a, 'l>> {
     let ways = [0, 1].into_iter().filter(|&result| decides.leaves(result)).filter_map(|result| {
         let (mut tried, mut looks) = (walk.clone(), Vec::new());
-        text.walk_from(load, (decides.at, result), &mut tried, &mut looks)?;
+        text.walk_from(load, decides, result, &mut tried, &mut looks)?;
         (!looks.is_empty()).then_some(Vain { result, walk: tried, looks })
     });
     let (always, sometimes): (Vec<_>, Vec<_>) = ways.partition(|vain| vain.walk.besides.len() == walk.besides.len());

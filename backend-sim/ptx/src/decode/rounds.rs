@@ -11,6 +11,7 @@ use std::ops::RangeInclusive;
 use std::rc::Rc;
 
 use super::again::{Way, is_plain_load, is_strong_load};
+use super::decides::Decides;
 use super::text::{Known, Name, Text, target};
 use crate::syntax::{Instruction, Operand};
 use crate::world::Until;
@@ -220,22 +221,30 @@ impl<'a> Text<'a> {
         self.compute(at, known);
     }
 
-    /// Walks all ways from a look whose comparison has this result to the next looks.
+    /// Walks all ways from a look whose comparison has this result to the next looks; also those on which a branch is taken before it is compared.
     pub(super) fn walk_from(
         &self,
         look: usize,
-        (compares, result): (usize, u64),
+        decides: &Decides<'a>,
+        result: u64,
         walk: &mut Walk<'a, '_>,
         looks: &mut Vec<usize>,
     ) -> Option<()> {
         walk.again(None);
         walk.passed.insert(look);
+        walk.computing = look + 1..=decides.at;
         let mut known = Known::new();
-        (look + 1..=compares).for_each(|at| self.passes(at, &mut known, walk));
-        let (scope, instruction) = self.body[compares];
+        for at in look + 1..=decides.at {
+            if decides.branches.contains(&at) {
+                walk.passed.insert(at);
+                self.walk(self.branches_to(at)?, known.clone(), walk, looks)?;
+            } else {
+                self.passes(at, &mut known, walk);
+            }
+        }
+        let (scope, instruction) = self.body[decides.at];
         known.insert(self.name(scope, target(instruction)?), result);
-        walk.computing = look + 1..=compares;
-        self.walk(compares + 1, known, walk, looks)
+        self.walk(decides.at + 1, known, walk, looks)
     }
 
     /// Walks the two ways of a branch that depends on a clock. One may lead anywhere: it is the one that gives up.
