@@ -1,7 +1,7 @@
 //! Small programs for counting instructions, which do not depend on what else the machine does. `DESIGN.md` has the numbers.
 //!
-//! `instructions PROGRAM TIMES [--ignore-races]` under `valgrind --tool=callgrind`: what two numbers of times differ by, divided by their
-//! difference, is the cost of one.
+//! Run `instructions PROGRAM TIMES [--ignore-races]` under `valgrind --tool=callgrind` for two values of `TIMES`. The difference of the counts, divided by the
+//! difference of the values, is the cost of one operation.
 
 #![allow(unsafe_code)] // kernels are launched
 

@@ -23,8 +23,8 @@ pub struct Config {
     pub nodes: usize,
     /// Number of GPUs in all; PEs of a node share its GPUs in blocks of equal size. `None`: one GPU a PE.
     pub gpus: Option<usize>,
-    /// Which of the optional families of calls work. All do in the simulator; a program that is to run elsewhere too can be
-    /// held to what works there, as `onesided_nvshmem::CAPABILITIES` tells it for GPUs.
+    /// Which optional families of calls work. In the simulator all of them can. A program that must also run elsewhere can be
+    /// restricted to what works there; `onesided_nvshmem::CAPABILITIES` says that for GPUs.
     pub capabilities: Capabilities,
     /// Size of each PE's symmetric heap, in bytes.
     pub heap: usize,
@@ -38,24 +38,24 @@ pub struct Config {
     pub races: Races,
     /// What a quiet in a kernel completes, and a fence orders.
     pub quiet: Quiet,
-    /// Whether the program looks at the values that `signal_wait_until` returns. If it does not, a proof need not visit the
-    /// schedules that differ in them only. It says so.
+    /// Whether the program looks at the values that `signal_wait_until` returns. If it does not, a proof leaves out
+    /// schedules that differ only in these values, and its sentence says so.
     pub values_matter: bool,
     /// Which orders a search of all schedules leaves out because they show nothing new.
     pub reduce: Reduce,
     /// Whether a [`Lint`](crate::Lint) is a finding, [`VerdictKind::Lint`](crate::VerdictKind::Lint), unless something else is
     /// wrong. Then every run looks for lints; else only recorded ones do. None does under [`Races::Ignore`].
     pub strict: bool,
-    /// Whether every operation is complete before its host or stream goes on, whatever the profile: sequential consistency, with
-    /// which [`robustness`](crate::robustness) compares. It does not stand in schedules.
+    /// Whether every operation is complete before its host or stream goes on, under every profile. This is sequential consistency, to
+    /// which [`robustness`](crate::robustness) compares. The text of a schedule does not contain it.
     pub sequential: bool,
     /// A transfer of several elements arrives in at most so many pieces (1 to 64), in any order.
     pub pieces: usize,
     /// Steps after which a run is given up, as one that may never end. `None`: a million, and 100,000 for each schedule of
     /// an exhaustive search.
     pub max_steps: Option<u64>,
-    /// Instructions after which a block of a kernel is given up, as one that may never end; those of each thread count. 200 million unless
-    /// set. (A loop that nothing can end is found before.)
+    /// After how many instructions of all its threads a block of a kernel is given up, because it may never end. 200 million unless
+    /// set. (A loop that nothing can end is found earlier.)
     pub max_instructions: u64,
     /// What the program is given besides its cluster, as a number: a hash of its arguments, say. It stands in schedules, so
     /// that a replay with other arguments is refused. 0: nothing is given.
@@ -108,9 +108,9 @@ pub enum Races {
 pub enum Reduce {
     /// None.
     Nothing,
-    /// Those of additions to one word that return nothing, and of `and`, `or` and `xor`.
+    /// The orders of additions to one word that return nothing, and those of `and`, `or` and `xor`.
     Counters,
-    /// In a proof, also those of a wait and later updates of its word, if none of them makes its condition false before the wait has ended.
+    /// In a proof, also the orders of a wait and later updates of its word, if no update can make the condition false before the wait has ended.
     #[default]
     Everything,
 }
@@ -124,9 +124,9 @@ pub enum Quiet {
     #[default]
     Pe,
     /// What the thread itself has issued, and what other threads had issued before they synchronized with it, by a barrier of the block for
-    /// example. Over NVLink the library's quiet is a fence of the calling thread. Likewise, a fence orders these operations before what a thread
-    /// issues after it has synchronized with the fence. What is right in this reading is right in both. It needs the race detector, which knows
-    /// what comes after what: it is not possible with [`Races::Ignore`].
+    /// example. Over NVLink the library's quiet is a fence of the calling thread. Likewise, a fence orders these operations before the operations of
+    /// each thread that comes after the fence. A program that is right in this reading is right in both. This needs happens-before from the race detector,
+    /// so it is not possible with [`Races::Ignore`].
     Thread,
 }
 
@@ -256,7 +256,7 @@ impl Config {
         }
         let least = [
             (self.heap == 0, "the heap"),
-            (self.memory == 0, "the memory of a search"),
+            (self.memory == 0, "the memory of all PEs' allocations"),
             (self.pieces == 0, "the number of pieces"),
             (self.max_steps == Some(0), "the limit of steps"),
             (self.max_instructions == 0, "the limit of instructions"),

@@ -16,8 +16,8 @@ use crate::simulation::{Run, Simulation, Visitor, launched, with_pe};
 
 /// A simulation that uses several cores: [`Simulation::on_cores`].
 ///
-/// What is found does not depend on how many there are. One thread decides, visits and counts, as it does alone. The others run
-/// schedules ahead that it will need. Each has a cluster of its own, so [`Config::memory`](crate::Config::memory) holds for each.
+/// The result does not depend on their number. One thread decides, visits and counts, as on one core. The others run
+/// ahead the schedules that it will need. Each has a cluster of its own, so [`Config::memory`](crate::Config::memory) holds for each.
 pub struct Cores<'a> {
     simulation: &'a mut Simulation,
     /// Threads besides this one.

@@ -25,7 +25,7 @@ use crate::request::{Call, Reply};
 /// A host returns its program's result, or what it panicked with.
 type HostCoroutine = Coroutine<(), (), std::thread::Result<Result<()>>, PeStack>;
 
-/// How a host is ended that has not returned when a run is over: when another PE failed, say, or in a deadlock.
+/// How the simulator ends a host that has not returned when a run is over, for example because another PE failed, or in a deadlock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "a stack is unwound, or its program returns")]
 pub enum Ending {
@@ -40,7 +40,7 @@ pub enum Ending {
 /// What a host's stack is unwound with.
 struct Ended;
 
-/// So many calls a host may make after it was ended, with errors in return; as many more, each of which unwinds it.
+/// How many calls of a host that was ended return errors. As many further calls unwind it.
 const PATIENCE: u32 = 1000;
 
 /// What the scheduler and all PEs of a simulation share.
@@ -118,7 +118,7 @@ pub(crate) fn here() -> Option<Here> {
     Some(Here { pe, at: link.pulse.at(), stack: link.stack, guard })
 }
 
-/// Who has the processor, for another thread to look at: see [`Simulation::pulse`](crate::Simulation::pulse).
+/// The PE that runs, for another thread to look at: see [`Simulation::pulse`](crate::Simulation::pulse).
 ///
 /// The simulation only ever stores here, on its own thread and without a lock, and never looks: so a look changes nothing.
 #[derive(Debug)]
@@ -326,8 +326,8 @@ impl Channel {
         Reply::Failed(Error::new(ErrorKind::Aborted, call, message, at))
     }
 
-    /// The host that is being ended makes a call all the same. At first it gets errors. If it goes on, it is unwound again,
-    /// and at last it is left where it is.
+    /// A host that is being ended makes a call all the same. At first its calls return errors. If it goes on, they unwind it again,
+    /// and in the end it is abandoned.
     fn insist(&self) {
         let refused = self.link.refused.get();
         self.link.refused.set(refused + 1);

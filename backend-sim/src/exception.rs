@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// A step of a run that is not taken before another one, unless nothing else is possible.
+/// A step of a run that waits for another one, unless no other step is possible.
 ///
 /// Steps have names that do not depend on the schedule, nor on source lines: of a transfer its issuer, its number among the issuer's
 /// transfers, the piece, and what happens to it; of a PE's host or stream its number among the steps that wait to be chosen.

@@ -18,7 +18,7 @@ use crate::pe::SimProcess;
 use crate::trace::Event;
 use crate::verdict::{After, Standing, Unseen, Verdict, VerdictKind};
 
-/// A program, as every PE's process runs it. What runs it need not know what it returns ([`Program::collect`]): so all of that is compiled once, and
+/// A program, as every PE's process runs it. The code that runs it does not know the type that it returns ([`Program::collect`]). So that code is compiled once, and
 /// not for each program.
 pub(crate) struct Program<'a, T = ()> {
     pub(crate) run: &'a dyn Fn(&SimProcess) -> Result<T>,
@@ -27,7 +27,7 @@ pub(crate) struct Program<'a, T = ()> {
 }
 
 impl<T> Program<'_, T> {
-    /// Lets `execute` run it on so many PEs, and adds what those have returned that it says have returned.
+    /// Runs it with `execute` on `n` PEs, and adds the results of the PEs that have returned in time.
     pub(crate) fn collect(
         &self,
         n: usize,
@@ -43,7 +43,7 @@ impl<T> Program<'_, T> {
         };
         let executed = execute(&Program { run: &run, starts: self.starts })?;
         let mut results = values.into_inner();
-        // a host that the end of the run has ended may have returned something afterwards
+        // a host that was ended after the run may still have returned something, which does not count
         for (value, in_time) in results.iter_mut().zip(&executed.results) {
             if in_time.is_none() {
                 *value = None;
@@ -93,7 +93,7 @@ impl Engine {
         self.link.machine.borrow_mut().deadline = deadline;
     }
 
-    /// Whether what kernels print is printed from now on: that of each run that somebody asked for, once, and not that of the many runs
+    /// Whether the output of kernels is printed from now on. It is printed once for a run that the user asked for, and not for the many runs
     /// of a search.
     pub(crate) fn prints(&mut self, prints: bool) {
         self.link.machine.borrow_mut().prints = prints;
@@ -193,7 +193,7 @@ fn drive<C: Chooser>(
     let n = results.len();
     match C::NEEDS.tracking || at_the_limit {
         true => go_on(link, hosts, watch, &mut Random::new(0), steps, n),
-        false => go_on(link, hosts, watch, chooser, steps, n), // who names steps learns which are late
+        false => go_on(link, hosts, watch, chooser, steps, n), // a chooser that names steps learns which are late
     }
     let mut machine = link.machine.borrow_mut();
     match at_the_limit {
@@ -216,11 +216,11 @@ fn report(machine: &mut Machine, kind: VerdictKind) -> Verdict {
     Verdict { kind, given_up: None, races, intended, lints, agents, undelivered, reads: Vec::new() }
 }
 
-/// Steps after which the deadline is looked at. Each takes time in proportion to what is in flight.
+/// After how many steps the deadline is checked. A step takes time in proportion to what is in flight.
 const LOOK: u64 = 256;
-/// Steps that the others may take behind a failure: it may come from a race of which the other access is still to come.
+/// How many steps the others may take behind a failure. It may come from a race whose second access is still to come.
 const BEHIND_A_FAILURE: u64 = 10_000;
-/// Steps behind the step limit, in which every loop that makes a call shows which; and at least so many for each PE.
+/// How many steps a run takes behind the step limit, so that loops show which calls they make. `ROUNDS` is the least number for each PE.
 const AT_THE_LIMIT: u64 = 1000;
 const ROUNDS: u64 = 20;
 
@@ -306,8 +306,8 @@ fn take_turns<C: Chooser>(
     }
 }
 
-/// How a run ends that has taken as many steps as it may. Behind an exit that is no finding; but in a search of all schedules, some that
-/// the others can still take are not looked at.
+/// How a run ends at its step limit. If a PE has ended the job before, the run ends with that. But a search of all schedules
+/// gives the run up, because it has not seen every step that the others can still take.
 #[cold]
 fn limit(machine: &mut Machine, needs: Needs, max_steps: u64) -> VerdictKind {
     if needs.tracking && machine.has_only_polled() {

@@ -1,7 +1,7 @@
 //! Symmetric heaps: where allocations lie, and their bytes on every PE.
 //!
-//! One allocation is one slab that holds every PE's part; an address is (allocation, PE, offset). What a real heap
-//! would do to addresses (capacity, alignment, fragmentation) is kept by [`Places`], which only counts.
+//! One allocation is one slab that holds every PE's part. An address is (allocation, PE, offset). [`Places`] models the limits
+//! of a real heap (capacity, alignment, fragmentation) without holding memory.
 
 use std::collections::BTreeMap;
 
@@ -199,7 +199,7 @@ impl Heap {
         self.made.get(alloc.0 as usize).map(|(at, _)| *at)
     }
 
-    /// The same, and whether what nobody has written is zero.
+    /// The same, and whether bytes that nobody has written are zero.
     pub(crate) fn made(&self, alloc: AllocId) -> (Option<At>, bool) {
         self.made.get(alloc.0 as usize).map_or((None, true), |(at, zeroed)| (Some(*at), *zeroed))
     }

@@ -1,7 +1,7 @@
 //! A PE that ends the whole process is named before it does: by an exit, or because its stack is full.
 //!
-//! Neither can be a verdict. Behind `exit` the process has said that it ends, and a full stack has no room to go on. Without a
-//! word, an exit with status 0 would pass for a program in which nothing is wrong.
+//! Neither can be a verdict: `exit` ends the process, and a full stack has no room to go on. Without a
+//! message, an exit with status 0 would pass for a program in which nothing is wrong.
 
 use std::fmt::{self, Write as _};
 use std::mem::{self, MaybeUninit};
@@ -27,8 +27,8 @@ pub(crate) fn listen() {
     });
 }
 
-/// The process exits. If it is a PE that does it, it is named, and the status is not its own. Another thread may exit as it
-/// likes: the one that hears signals, say.
+/// The process exits. If a PE has called `exit`, this names the PE and replaces its status. Other threads may exit
+/// freely, such as one that handles signals.
 extern "C" fn at_exit() {
     let Some(Here { pe, at, .. }) = here() else { return };
     let _ = writeln!(
@@ -43,7 +43,7 @@ extern "C" fn at_exit() {
 /// The signals of an access to a guard page: the first on Linux, the second on macOS.
 const SIGNALS: [c_int; 2] = [libc::SIGSEGV, libc::SIGBUS];
 
-/// Who handled them before.
+/// The handlers that were installed before.
 static BEFORE: OnceLock<[libc::sigaction; 2]> = OnceLock::new();
 
 /// Handles faults from now on. The handler needs a stack of its own: std gives one to the main thread and to all that it starts,
@@ -71,8 +71,8 @@ fn handle_full_stacks() {
     }
 }
 
-/// Names the PE whose stack is full. The access is made once more then, and ends the process. All other faults are of
-/// no concern here.
+/// Names the PE whose stack is full. Then the faulting access is repeated, and ends the process. All other faults are passed
+/// on.
 extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     // SAFETY: the system has passed it, for a signal that has an address.
     let address = unsafe { (*info).si_addr() } as usize;
@@ -101,7 +101,7 @@ fn stop_handling(signal: c_int) {
     unsafe { libc::signal(signal, libc::SIG_DFL) };
 }
 
-/// Calls who handled the signal before.
+/// Calls the handler that was installed before.
 fn pass_on(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     let before = SIGNALS.iter().position(|&known| known == signal).and_then(|index| Some(BEFORE.get()?[index]));
     match before {
@@ -121,7 +121,7 @@ fn pass_on(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     }
 }
 
-/// Writes to standard error without a lock: whoever was interrupted may have it.
+/// Writes to standard error without a lock, because the interrupted code may hold it.
 struct StandardError;
 
 impl fmt::Write for StandardError {

@@ -28,8 +28,8 @@ use std::time::{Duration, Instant};
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Budget {
-    /// Time. The search looks at the clock after each schedule, and while a kernel runs. Otherwise it ends with the schedule that is being
-    /// run. It bounds a single run, too, while a kernel runs: [`VerdictKind::Stopped`](crate::VerdictKind::Stopped).
+    /// Time. The search looks at the clock after each schedule, and while a kernel runs. Other schedules are completed before
+    /// the search ends. It bounds a single run, too, while a kernel runs: [`VerdictKind::Stopped`](crate::VerdictKind::Stopped).
     pub time: Option<Duration>,
     /// Bytes for what an exhaustive search remembers: its path and the tree of what is still to be visited. The search counts
     /// them itself, so the same search ends at the same schedule. A random search remembers the classes that it counts.
@@ -107,7 +107,7 @@ impl Deadline {
     }
 }
 
-/// Whether to look at the whole tree after so many schedules: often at first, then rarely enough that it costs nothing.
+/// Whether to walk through the whole tree after so many schedules: often at first, later so rarely that it costs nothing.
 pub(crate) fn is_due(begun: u64) -> bool {
     begun < 64 || begun.is_multiple_of(64)
 }

@@ -1,4 +1,4 @@
-//! [`mixed`]: numbers that differ little become numbers that have nothing in common.
+//! [`mixed`]: a hash of a number, so that similar numbers become unrelated ones.
 
 /// The last part of splitmix64.
 #[inline]

@@ -39,7 +39,7 @@ pub(crate) fn install_hook() {
 
 /// While it lives, panics of this thread that come from PEs of `link`'s simulation are noted.
 pub(crate) struct Watch {
-    /// Whether this thread is in a PE of another simulation, which is watched already.
+    /// Whether this thread runs a PE of another simulation, which is already watched.
     is_nested: bool,
 }
 

@@ -213,7 +213,7 @@ impl Backend for Sim {
 
     fn global_exit(&self, status: i32, at: At) -> ! {
         self.channel.call(Call::GlobalExit { status }, at);
-        // Only reached by a destructor that exits while the run is torn down; there is nothing left to return to.
+        // only a destructor that exits while the run is torn down gets here, and it has nothing to return to
         panic!("global_exit({status}) while the run ends")
     }
 
@@ -313,7 +313,7 @@ impl Backend for Sim {
         value(self.channel.call(Call::TeamUniqueId, at)).map(TeamUniqueId)
     }
 
-    // It has a copy of the machine's paths for each kind of operation: once here, and not in every program.
+    // not inlined: it contains the machine's code for every kind of operation, which would be copied into each program
     #[inline(never)]
     fn issue(&self, op: &Op, values: &Values<'_>, stream: Option<&SimStream>, at: At) -> Result<u64> {
         let stream = stream.map(|stream| stream.0);

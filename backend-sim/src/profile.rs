@@ -14,9 +14,9 @@ pub enum Profile {
     #[default]
     Spec,
     /// The adversary within `spec`: the run in order and random ones (those of [`Strategy::Plain`](crate::Strategy::Plain)) deliver as late
-    /// as they may, and what was issued last first. So a few runs are enough to see what goes wrong. All schedules are those of `spec`.
+    /// as possible, and the last issued transfer first. So a few runs are enough to see what goes wrong. A search of all schedules visits those of `spec`.
     UnorderedNic,
-    /// Nodes with a fabric of their own, and another between them: what has arrived is visible to its destination only, until that
+    /// Nodes with a fabric of their own, and another fabric between them. What has arrived is visible only to its destination, until that PE
     /// synchronizes with others.
     MixedFabric,
     /// A NIC that GPUs drive themselves: a fence is a quiet, and nothing else is promised.
@@ -38,13 +38,13 @@ pub struct Promises {
     pub fence_completes: bool,
     /// Transfers of one scope to one PE arrive in the order of issue, non-blocking ones excepted.
     pub in_order: bool,
-    /// What has arrived at a PE is visible to all PEs. Without it, PEs that read on another path than the one it came on (from the
-    /// same node, or from another one) may see what was there before, until the PE has seen it and synchronizes with them.
+    /// What has arrived at a PE is visible to all PEs. Without this promise, data that came from the PE's own node may be invisible to PEs of other nodes,
+    /// and the other way round. They may see the old value until the PE has seen the new one and synchronizes with them.
     pub one_fabric: bool,
-    /// A kernel that reads by a load of its own what a transfer has brought, and then fences, sees what had arrived before. Without it, only
-    /// NVSHMEM's waits, tests and fetches show that: a network writes past the GPU's order of memory.
+    /// If a kernel's own load reads what a transfer has brought, and the kernel then fences, it sees what had arrived before. Without this promise, only
+    /// NVSHMEM's waits, tests and fetches show that, because a network does not write in the GPU's memory order.
     pub loads_suffice: bool,
-    /// A kernel loads and stores at once what one vector access has of an aligned word of 8 bytes, such as data and its flag. Without it, the elements
+    /// A kernel's vector access loads or stores all its elements in one aligned word of 8 bytes at once, such as data and its flag. Without this promise, the elements
     /// are accessed in any order.
     pub whole_words: bool,
 }
@@ -118,7 +118,7 @@ const ROWS: [Row; 6] = [
 ];
 
 impl Profile {
-    /// Every profile: `spec` first, then by how little they promise.
+    /// Every profile: `spec` first, then those that promise less before those that promise more.
     pub const ALL: [Profile; 6] =
         [Profile::Spec, Profile::UnorderedNic, Profile::MixedFabric, Profile::Ibgda, Profile::Network, Profile::Nvlink];
 
@@ -168,7 +168,7 @@ impl Profile {
 }
 
 impl Promises {
-    /// Whether everything that `other` promises is promised here too: then every outcome here is one there.
+    /// Whether everything that `other` promises is promised here too. Then every outcome under these promises is also one under `other`.
     pub fn include(&self, other: &Promises) -> bool {
         let Promises { put_arrives, fence_completes, in_order, one_fabric, loads_suffice, whole_words } = *other;
         self.put_arrives >= put_arrives

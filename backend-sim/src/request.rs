@@ -36,7 +36,7 @@ pub(crate) enum Call<'a> {
     AllocExternal(usize),
     /// Its end.
     FreeExternal(AllocId),
-    /// A local registration. The simulator's memory needs none; the types say who may be an operand.
+    /// A local registration. The simulator's memory needs none; the types say what may be an operand.
     RegisterLocal,
     /// Its end.
     UnregisterLocal(AllocId),

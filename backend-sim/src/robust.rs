@@ -17,10 +17,10 @@ use crate::verdict::VerdictKind;
 
 /// Whether every outcome of a program under its profile is one of sequential consistency.
 ///
-/// An outcome is what the PEs return, or how a run ends that does not finish. It is one of *sequential consistency* if some
-/// order of the PEs and streams leads to it in which every operation is complete before its host or stream goes on: a put, signal or
-/// atomic has arrived, with its signal behind its data. Parts of collectives still move beside their members, as they do
-/// everywhere.
+/// An outcome is what the PEs return, or, if a run does not finish, how it ends. An outcome is *sequentially consistent* if some
+/// order of the PEs and streams leads to it in which every operation is complete before its host or stream goes on. A put, signal or
+/// atomic has then arrived, with its signal behind its data. Parts of collectives still move beside their members, as in every
+/// profile.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Robustness<T> {
@@ -30,7 +30,7 @@ pub struct Robustness<T> {
     pub outcomes: usize,
     /// Those that are not sequentially consistent.
     pub odd: Vec<Odd<T>>,
-    /// The searches under the profile, and with every operation complete at once. The second is made first. Where a bound ends
+    /// The search under the profile, and the search with every operation complete at once. The second one is made first. If a bound ends
     /// it, nothing can be said, and the other one is not made.
     pub searches: [Explored; 2],
     /// The outcomes with every operation complete at once.
@@ -49,7 +49,7 @@ pub struct Odd<T> {
     pub schedule: Schedule,
 }
 
-/// What the PEs returned, or how a run ended that did not finish.
+/// How a run ended, in a few words, and what the PEs returned.
 pub(crate) type Outcome<T> = (String, Vec<Option<T>>);
 
 /// Compares all outcomes of a program under its profile with those of sequential consistency. Each of the two searches begins at
@@ -95,7 +95,7 @@ pub fn robustness<T: Ord + Clone>(
     })
 }
 
-/// Who is shown each run of a search.
+/// Called with each run of a search. It breaks to end the search.
 pub(crate) type Visitor<'a, T> = &'a mut dyn FnMut(&Run<T>) -> ControlFlow<()>;
 
 /// Compares the outcomes that `explore` finds on both clusters. The searches share the time of the budget.
@@ -154,7 +154,7 @@ impl<T: PartialEq> Odd<T> {
 }
 
 impl<T> Robustness<T> {
-    /// Whether both searches were complete. Otherwise an outcome that is odd is so, and others may be.
+    /// Whether both searches were complete. If not, the outcomes in `odd` are odd, but there may be others.
     pub fn is_complete(&self) -> bool {
         self.searches.iter().all(|explored| explored.complete)
     }

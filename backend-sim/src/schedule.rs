@@ -13,9 +13,9 @@ use crate::trace::{Event, EventKind, in_words};
 
 /// Which of the possible runs of a program on a cluster.
 ///
-/// The text form names everything that the run depends on besides the program: cluster, profile, pieces, what the program
-/// was given, and how each choice is made. It ends with a fingerprint of what happened, by which a replay notices that
-/// the program is another one.
+/// The text form names everything that the run depends on besides the program: cluster, profile, pieces, the program's
+/// arguments, and how each choice is made. It ends with a fingerprint of what happened. By that, a replay notices that
+/// the program has changed.
 ///
 /// The parts of `os2.8x2g4.spec.p4.a5d1c9a02.r2a.8c1d03e2`:
 ///
@@ -63,8 +63,8 @@ pub struct Schedule {
     pub choices: Choices,
     /// What the program was given: [`Config::arguments`].
     pub arguments: u32,
-    /// What happened, as a hash; `None` if it was not recorded. Then nothing tells whether a program is the one that the
-    /// schedule is of.
+    /// A hash of what happened; `None` if it was not recorded. Then a replay cannot tell whether the program is the one that the
+    /// schedule was recorded from.
     pub fingerprint: Option<u32>,
 }
 
@@ -92,7 +92,7 @@ pub enum Choices {
     },
     /// One after the other; the first possible step where the list ends.
     Picks(Vec<u32>),
-    /// The same, of a proof in which threads that may be told to give up what they wait for look step by step.
+    /// The same, for a proof in which a thread looks step by step if another word can tell it to give up its wait.
     Stepwise(Vec<u32>),
     /// Every step as soon as it can be, PEs by rank, but for these.
     Exceptions(Vec<Exception>),
@@ -101,7 +101,7 @@ pub enum Choices {
 const VERSION: &str = "os2";
 /// Stands for the fingerprint of a run that was not recorded.
 const UNRECORDED: &str = "none";
-/// Digits of a fingerprint, and of a hash of arguments: always so many, so that a text that was cut is noticed.
+/// How many digits a fingerprint and a hash of arguments have. The number is fixed, so that a truncated text is noticed.
 const DIGITS: usize = 8;
 
 impl Schedule {
@@ -227,7 +227,7 @@ fn read_picks(text: &str) -> Option<Vec<u32>> {
             'y' => {
                 let count = until(&mut rest, 'y')?.checked_sub(1)?;
                 let last = *picks.last()?;
-                if count > 100_000_000 {
+                if count.saturating_add(picks.len() as u32) > 100_000_000 {
                     return None;
                 }
                 picks.extend(std::iter::repeat_n(last, count as usize));

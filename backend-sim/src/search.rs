@@ -22,9 +22,9 @@ pub enum Explore {
         /// How they are drawn.
         strategy: Strategy,
     },
-    /// Every one, up to equivalence. The search begins again, and visits some twice, when a run shows that something was assumed
-    /// wrongly: of a word, of a poll, or of quiets in kernels. [`Explored`] counts from there. Where it was
-    /// about quiets, runs before that (their `schedule.quiet` is not the configuration's) can have values that the program cannot.
+    /// Every one, up to equivalence. The search begins again, and visits some schedules twice, when a run shows that an assumption was
+    /// wrong: about a word, a poll, or quiets in kernels. [`Explored`] counts from there. If the assumption was
+    /// about quiets, earlier runs (their `schedule.quiet` is not the configuration's) can have values that the program cannot have.
     All {
         /// The most to begin, redundant ones included.
         limit: u64,
@@ -42,7 +42,7 @@ impl Explore {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Strategy {
-    /// Any step next that is possible. Each schedule has its own bias towards agents or transfers.
+    /// Each possible step may be next. Each schedule has its own bias towards agents or transfers.
     #[default]
     Plain,
     /// Partial order sampling (Yuan, Yang, Gu: CAV 2018). Each pending step has a random priority, and the highest goes first;
@@ -50,9 +50,9 @@ pub enum Strategy {
     /// classes of many schedules. Each step costs time in proportion to the number of pending ones.
     Pos,
     /// Probabilistic concurrency testing (Burckhardt and others: ASPLOS 2010). Agents and the PEs that transfers go to have random
-    /// priorities, which change at `depth - 1` random steps. Of a bug that needs `depth` ordering constraints, each schedule
-    /// finds it with a probability of at least 1/(n · k^(depth-1)), with n agents and PEs and k steps. After every 256 steps the highest becomes the
-    /// lowest, so that nobody polls for ever: longer schedules promise less.
+    /// priorities, which change at `depth - 1` random steps. If a bug needs `depth` ordering constraints, each schedule
+    /// finds it with a probability of at least 1/(n · k^(depth-1)), with n agents and PEs and k steps. After every 256 steps the highest priority becomes the
+    /// lowest, so that no agent polls for ever. So the bound does not hold for longer schedules.
     Pct {
         /// Ordering constraints that a bug may need, from 1.
         depth: u32,
@@ -93,7 +93,7 @@ impl FromStr for Strategy {
 
 /// The depth of [`Strategy::Pct`] where none is given. Most bugs need no more (ASPLOS 2010).
 const DEPTH: u32 = 3;
-/// The largest depth. Each has a change of priorities more, and their effect is lost among so many.
+/// The largest depth. Each further depth adds a change of priorities, and among so many changes one has no effect.
 pub(crate) const MOST_DEPTH: u32 = 1000;
 
 /// What an exploration did.
@@ -105,8 +105,8 @@ pub struct Explored {
     pub redundant: u64,
     /// Of the schedules visited, those that ended with a finding.
     pub findings: u64,
-    /// Schedules whose end was not seen: the run was given up, or the other PEs were given up after a finding, or behind a race that is meant
-    /// a step was not possible.
+    /// Schedules whose end was not seen: the run was given up, or the other PEs were given up after a finding, or a step was not possible behind an
+    /// intended race.
     pub given_up: u64,
     /// Of those, the ones in which only polls were left ([`VerdictKind::PollsBounded`](crate::VerdictKind::PollsBounded)); the
     /// others reached the limit of steps or instructions.
@@ -114,9 +114,9 @@ pub struct Explored {
     /// Whether an exhaustive search left out polls that would have read nothing new. It is complete then for loops that only poll, and
     /// not for those that count how often.
     pub polls: bool,
-    /// Whether these are all there are, and none was given up.
+    /// Whether an exhaustive search visited every schedule, and none was given up.
     pub complete: bool,
-    /// Why there was no more; `None` if every schedule was visited.
+    /// Why the search ended early; `None` if it visited every schedule.
     pub bound: Option<Bound>,
     /// Different classes of equivalent schedules among random ones, if they were counted: see
     /// [`Simulation::count_classes`](crate::Simulation::count_classes).
@@ -157,8 +157,8 @@ impl Outlook {
     }
 }
 
-/// Every kind of finding that a proof excludes: what a proved program does not have. The last word stands for all other
-/// verdicts, and for what the program checks itself.
+/// The findings that a proof excludes. "nothing else" stands for all other
+/// verdicts, and for the program's own checks.
 const ABSENT: &str = "no deadlock, nothing else";
 /// The same, where races are looked for.
 const NO_RACE_EITHER: &str = "no race, no deadlock, nothing else";

@@ -69,7 +69,7 @@ pub struct Simulation {
     pub(crate) outlook: Arc<Outlook>,
 }
 
-/// Who looks at the runs of a search, one after the other.
+/// Called with each run of a search, one after the other. It breaks to end the search.
 pub(crate) type Visitor<'a, T> = &'a mut dyn FnMut(&Run<T>) -> ControlFlow<()>;
 
 /// One run of a program.
@@ -85,8 +85,8 @@ pub struct Run<T> {
     pub schedule: Schedule,
     /// What happened, if the run was recorded.
     pub trace: Option<Vec<Event>>,
-    /// Whether a proof began again with this run. It does when a run in the reading [`Quiet::Thread`] failed, because a quiet completes less
-    /// there than the specification promises. Discard what earlier runs have shown.
+    /// Whether a proof began again with this run. That happens when a run in the reading [`Quiet::Thread`] failed, because in that reading a quiet completes less
+    /// than the specification promises. Discard what earlier runs have shown.
     ///
     /// [`Quiet::Thread`]: crate::Quiet::Thread
     pub begins_again: bool,
@@ -155,7 +155,7 @@ impl Simulation {
         Arc::clone(&self.outlook)
     }
 
-    /// Who has the processor, for a thread that watches: a PE that computes for ever, or sleeps, cannot be interrupted.
+    /// Shows a watching thread which PE runs, because a PE that computes for ever, or sleeps, cannot be interrupted.
     /// Looking changes nothing in what is run.
     ///
     /// ```
@@ -358,7 +358,7 @@ impl Simulation {
     #[track_caller]
     fn reproduce_program<T>(&mut self, run: &Run<T>, program: &Program<'_, T>) -> Result<Run<T>> {
         if run.schedule.quiet != self.config().quiet {
-            // a proof tries the narrower reading of quiets first
+            // the run may be of a proof's first part, which reads quiets as those of threads
             let mut alike = Simulation::new(run.schedule.configure(self.config()))?;
             (alike.stop, alike.budget) = (self.stop.clone(), self.budget);
             return alike.reproduce_program(run, program);
@@ -501,11 +501,11 @@ impl Simulation {
     }
 }
 
-/// Where a run initializes and finalizes PEs: no line of the program does.
+/// The places at which a run initializes and finalizes PEs, because no line of the program does that.
 static FRAME: LazyLock<[At; 2]> =
     LazyLock::new(|| ["the start of the run", "the end of the run"].map(|place| At::foreign(place, 0, 0, None)));
 
-/// A program over a PE as one over a process that is a PE already.
+/// Turns a program over a PE into one over a process that already is a PE.
 pub(crate) fn with_pe<T>(program: impl Fn(&Pe<Sim>) -> Result<T>) -> impl Fn(&SimProcess) -> Result<T> {
     move |process| {
         let pe = process.launched();

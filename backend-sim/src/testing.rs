@@ -13,7 +13,7 @@ use crate::simulation::Run;
 use checks::replay;
 use settings::{Settings, from_environment};
 
-/// Proves that a program is right: it fails on no schedule of this cluster that can make a difference.
+/// Proves that a program is right: no schedule of this cluster fails. Of equivalent schedules, it visits one.
 ///
 /// The cluster is a number of PEs, or a [`Config`]. What was proved is printed; `cargo test` shows it with `-- --nocapture`.
 ///
@@ -131,8 +131,8 @@ pub fn check_random<T>(cluster: impl Into<Config>, program: impl Fn(&Pe<Sim>) ->
 /// The environment is that of [`prove`], but for `ONESIDED_REPLAY`, which changes nothing here.
 ///
 /// # Panics
-/// When no schedule fails that is visited; a run that is given up at a limit does not count. And when the first failure is an operating error
-/// ([`Error::is_operating`]), which is no bug.
+/// When none of the visited schedules fails. A run that is given up at a limit does not count as a failure. Also when the first failure is an
+/// operating error ([`Error::is_operating`]), which is no bug.
 #[track_caller]
 pub fn refute<T>(cluster: impl Into<Config>, program: impl Fn(&Pe<Sim>) -> Result<T>) -> Run<T> {
     settle(Settings::new(&from_environment).and_then(|settings| settings.refute(&cluster.into(), &program)))
@@ -140,7 +140,7 @@ pub fn refute<T>(cluster: impl Into<Config>, program: impl Fn(&Pe<Sim>) -> Resul
 
 /// Runs one schedule of a program: one that failed once, kept as a test of what was repaired.
 ///
-/// The schedule brings its cluster. End it with `none` in place of the fingerprint: the repaired program has another one.
+/// The schedule contains its cluster. End it with `none` in place of the fingerprint, because the repaired program has another fingerprint.
 ///
 /// ```
 /// # use onesided::{Backend, Pe, Result};

@@ -19,14 +19,14 @@ use crate::trace::LastRead;
 pub struct Verdict {
     /// What was found.
     pub kind: VerdictKind,
-    /// Of a race: why its run was given up, if it was. Then nobody knows how the run would have ended.
+    /// For a race: why its run was given up, if it was. Then nobody knows how the run would have ended.
     pub given_up: Option<Box<VerdictKind>>,
     /// Accesses that nothing orders, those between the first lines first. A verdict of another kind may come from them.
     pub races: Vec<Race>,
     /// What the program has marked as free to race, by line.
     pub intended: Vec<IntendedRace>,
-    /// What works by luck or without a promise, by kind and line: of recorded runs, and of all under
-    /// [`Config::strict`](crate::Config::strict). It is not printed, unless it is the finding.
+    /// What works by luck or without a promise, by kind and line. Recorded runs have it, and under [`Config::strict`](crate::Config::strict) all
+    /// runs do. It is not printed, unless it is the finding.
     pub lints: Vec<Lint>,
     /// Every host, and every stream that had work left. Empty when the run finished.
     pub agents: Vec<AgentState>,
@@ -56,8 +56,8 @@ pub struct Undelivered {
     pub missing: u16,
     /// Pieces in all.
     pub pieces: u16,
-    /// The operation and line of what the same host or stream issued later, to the same PE, and was delivered before: a
-    /// signal rather than another. `None` also where that was long ago.
+    /// An operation that the same host or stream issued later to the same PE, and that was delivered before this one; a
+    /// signal if there is one. `None` if there is none, or if it was delivered long ago.
     pub overtaken_by: Option<(&'static str, At)>,
 }
 
@@ -161,8 +161,8 @@ pub enum VerdictKind {
         /// What has ended it.
         bound: Bound,
     },
-    /// Only hosts that poll are left, and hosts that wait for those. A search of all schedules repeats a poll only after something has
-    /// changed that it reads. So it does not know what a loop does that gives up. Nothing wrong was found in the run.
+    /// Only hosts that poll are left, and hosts that wait for them. A search of all schedules repeats a poll only after something that it
+    /// reads has changed. So it cannot tell what a loop does that gives up after some polls. Nothing wrong was found in the run.
     PollsBounded,
     /// A PE's program panicked.
     Panicked {
@@ -285,7 +285,7 @@ impl Verdict {
         }
     }
 
-    /// Whether it is the race of a run that was given up at a limit.
+    /// Whether it is a race in a run that was given up at a limit.
     pub(crate) fn has_reached_a_limit(&self) -> bool {
         self.given_up.as_ref().is_some_and(|kind| kind.unseen() == Some(Unseen::Limit))
     }
@@ -303,7 +303,7 @@ impl Verdict {
 pub(crate) enum After {
     /// Nothing, or nothing that would be expected.
     Nothing,
-    /// Steps of other PEs, which are of interest for their races only: the bug stands in their way.
+    /// Steps of other PEs, of which only the races matter, because the bug affects everything else.
     OthersForRaces,
     /// Steps of other PEs, as if the PE or thread that failed had ended.
     Others,

@@ -29,13 +29,13 @@ pub(crate) enum Job {
     Attempt(Box<Attempt>),
 }
 
-/// What came of a schedule, and of the search's own part.
+/// The result of a schedule; in an exhaustive search, also what the search learned from it.
 pub(crate) type Ran<T> = Result<(Executed<T>, Option<Box<Attempted>>)>;
 
-/// What came of a job: of one schedule after the other.
+/// The results of a job: one for each of its schedules.
 pub(crate) type Done<T> = SmallVec<[Ran<T>; 1]>;
 
-/// To hand over a job takes about as long as so many steps of a run. Shorter runs are handed over together.
+/// Handing over a job takes about as long as so many steps of a run. So shorter runs are handed over together.
 const STEPS_OF_A_JOB: u64 = 1000;
 /// So many at most.
 const RUNS_OF_A_JOB: u64 = 64;
@@ -43,7 +43,7 @@ const RUNS_OF_A_JOB: u64 = 64;
 /// What helpers of a search need besides the program and its jobs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Setup {
-    /// If classes are counted: what is not assumed of words then.
+    /// If classes are counted: the words about which nothing is assumed then.
     classes: Option<Arc<Option<GivenUp>>>,
     /// What ends a run.
     deadline: Deadline,
@@ -173,7 +173,7 @@ impl Simulation {
                 };
                 if let VerdictKind::Stopped { bound } = executed.verdict.kind {
                     explored.bound = Some(bound);
-                    break; // the run is no schedule: nobody knows its end
+                    break; // the run does not count as a schedule: its end is not known
                 }
                 classes.extend(executed.class);
                 let run = finish(choices, executed);
@@ -229,7 +229,7 @@ impl Simulation {
                 }
                 if all.is_redundant() {
                     explored.redundant += 1;
-                    // behind a race that is meant, something may be possible that was not tried
+                    // behind an intended race, a step may have been enabled that was not tried
                     explored.given_up += u64::from(all.is_astray() && !races);
                     explored.steps += executed.steps;
                 } else {
@@ -266,7 +266,7 @@ impl Simulation {
     }
 }
 
-/// Runs the next schedule of an exhaustive search, or takes it from who has run it ahead.
+/// Runs the next schedule of an exhaustive search, or takes its result from the helper that has run it ahead.
 fn next<T>(all: &mut All, crew: &mut Crew<'_, Job, Done<T>>) -> Result<(Executed<T>, Box<Attempted>)> {
     let (attempt, ticket) = all.attempt();
     let ahead = crew.ahead();

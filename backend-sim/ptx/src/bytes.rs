@@ -4,7 +4,7 @@
 
 use crate::block::each_lane;
 
-/// The word of `width` bytes at `at`, or nothing if it is not within.
+/// The word of `width` bytes at `at`. `None` if it is not within the memory.
 #[inline(always)]
 pub(crate) fn get(memory: &[u8], at: usize, width: u8) -> Option<u64> {
     let bytes = memory.get(at..at.checked_add(width.into())?)?;
@@ -17,7 +17,7 @@ pub(crate) fn get(memory: &[u8], at: usize, width: u8) -> Option<u64> {
     })
 }
 
-/// Writes the low `width` bytes. Whether that changed them; nothing if they are not within.
+/// Writes the low `width` bytes. Returns whether that changed them; `None` if they are not within the memory.
 #[inline(always)]
 pub(crate) fn put(memory: &mut [u8], at: usize, width: u8, value: u64) -> Option<bool> {
     match width {
@@ -36,8 +36,8 @@ fn put_word<const WIDTH: usize>(memory: &mut [u8], at: usize, value: u64) -> Opt
     Some(std::mem::replace(place, new) != new)
 }
 
-/// Whether accesses of `width` bytes by these lanes are to words that lie one behind the other, a word for each lane: how many there are,
-/// from the first lane on. Most accesses of warps are of this kind, and one range holds them.
+/// The number of lanes, if their accesses of `width` bytes are to consecutive words: a word for each lane, from the first lane on. `None` if they are not.
+/// Most accesses of warps are of this kind, and one range of memory holds them.
 ///
 /// ```
 /// let addresses = std::array::from_fn(|lane| 1000 + 4 * lane as u64);
@@ -87,8 +87,8 @@ fn gather_words<const WIDTH: usize>(memory: &[u8], into: &mut [u64], number: imp
     into.iter_mut().zip(memory.as_chunks().0).for_each(|(value, &word)| *value = number(word));
 }
 
-/// Writes the low `width` bytes of each value to words that lie one behind the other. A bit for each word, from the first on, that this
-/// has changed. A width other than 1, 2, 4 and 8 writes nothing.
+/// Writes the low `width` bytes of each value to consecutive words. Returns a bit for each word that this has
+/// changed, the lowest for the first word. A width other than 1, 2, 4 and 8 writes nothing.
 ///
 /// ```
 /// let mut memory = [0; 4];
@@ -137,7 +137,7 @@ pub fn gather(memory: &[u8], width: u8, lanes: u32, at: impl Fn(usize) -> usize,
     }
 }
 
-/// Writes the low `width` bytes of a value for each of the lanes, in ascending order. The lanes that have changed the memory. A width
+/// Writes the low `width` bytes of a value for each of the lanes, in ascending order. Returns the lanes that have changed the memory. A width
 /// other than 1, 2, 4 and 8 writes nothing.
 ///
 /// # Panics

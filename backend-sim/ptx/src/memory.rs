@@ -10,7 +10,7 @@ use crate::world::{Access, Refusal, World};
 pub struct FlatMemory {
     /// Address and bytes, by address.
     allocations: Vec<(u64, Vec<u8>)>,
-    /// In which of them the last access was: mostly the next is there too.
+    /// The allocation of the last access. The next access is mostly in the same one.
     last: usize,
     /// What was printed.
     pub printed: String,
@@ -85,7 +85,7 @@ impl FlatMemory {
         self.allocations.partition_point(|(at, _)| *at <= address)
     }
 
-    /// The allocation in which accesses of so many bytes lie, if it is one.
+    /// The allocation that holds the accesses of all these lanes. `None` if no single allocation does.
     #[inline]
     fn around_all(&mut self, lanes: u32, addresses: &[u64; 32], bytes: u8) -> Option<(u64, &mut [u8])> {
         let ends = |(low, high): (u64, u64), lane: usize| (low.min(addresses[lane]), high.max(addresses[lane]));

@@ -36,7 +36,7 @@ pub struct Kernel {
     pub parameter_bytes: u32,
     /// Bytes of shared memory that every block has, besides what a launch asks for.
     pub shared_bytes: u32,
-    /// What the memory behind that begins at a multiple of, which the launch gives.
+    /// The alignment of the memory behind that, which the launch adds.
     pub(crate) dynamic_align: u32,
     /// At most so many threads a block may have (`.maxntid`).
     pub max_threads: Option<u32>,
@@ -158,7 +158,7 @@ fn demangled(name: &str) -> Option<&str> {
     let (rest, is_static) = rest.strip_prefix('L').map_or((rest, false), |rest| (rest, true));
     let digits = rest.find(|c: char| !c.is_ascii_digit())?;
     let length: usize = rest[..digits].parse().ok()?;
-    // One number is wrong (`_Z11nvshmemx_mc_ptr_nbst`), so it counts only where something follows the name.
+    // The length of one name is wrong (`_Z11nvshmemx_mc_ptr_nbst`), so it is used only where something follows the name.
     if is_static { rest[digits..].get(..length) } else { Some(&rest[digits..]) }
 }
 
@@ -224,7 +224,7 @@ impl Module {
         self.places.get(place.0 as usize).map_or((0, None), |(line, location)| (*line, location.as_ref()))
     }
 
-    /// What lies at an offset of a kernel's shared memory: `tile+16`; the offset alone where no variable is. With where dynamic shared memory
+    /// What lies at an offset of a kernel's shared memory, such as `tile+16`; the offset alone where no variable is. `dynamic`: where dynamic shared memory
     /// begins.
     pub(crate) fn in_shared(&self, kernel: u16, at: u64, dynamic: u64) -> String {
         let is_there = |variable: &&SharedVariable| match variable.end {

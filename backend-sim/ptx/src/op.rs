@@ -264,7 +264,7 @@ pub(crate) enum Op {
         group: Group,
         bulk: bool,
     },
-    /// The bytes at `a` are those of an asynchronous store, which a phase of an mbarrier ends: `before` is what the mbarrier was.
+    /// The bytes at `a` were written by an asynchronous store, which is in flight until a phase of an mbarrier ends. `before` is the old state of the mbarrier.
     UnderWay {
         a: Reg,
         bytes: u8,
@@ -289,7 +289,7 @@ pub(crate) enum Op {
         a: Reg,
         b: Reg,
     },
-    /// What the thread does from here on is marked as free to race, for the reason of this number; or as before the last mark.
+    /// Marks what the thread does from here on as free to race, for the reason of this number. `None` ends the last mark.
     Mark {
         reason: Option<u16>,
     },
@@ -314,12 +314,11 @@ impl Op {
     }
 }
 
-/// An access to memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Memory {
     pub(crate) space: Space,
     pub(crate) bytes: u8,
-    /// What the address must be a multiple of: for the first element of a vector, the whole vector.
+    /// The address must be a multiple of this. For the first element of a vector, it is the size of the vector.
     pub(crate) align: u8,
     pub(crate) order: Order,
     pub(crate) scope: Scope,
@@ -334,7 +333,7 @@ impl Memory {
         Memory { align, within: Within::word(place, elements, bytes), ..self }
     }
 
-    /// The bytes of a plain access to what may be global memory, by themselves or the last of a vector.
+    /// The bytes of a plain access that may be to global memory. `None` for other accesses, and for the first of several elements of a vector.
     fn plain_bytes(self) -> Option<u8> {
         let is_global = matches!(self.space, Space::Global | Space::Generic);
         (is_global && self.order == Order::Weak && self.align == self.bytes).then_some(self.bytes)
@@ -347,7 +346,7 @@ pub(crate) struct AtomicForm {
     pub(crate) ty: Type,
     pub(crate) memory: Memory,
     pub(crate) offset: i64,
-    /// Nobody looks at the old value, and several of its kind leave the same in any order.
+    /// Nobody looks at the old value, and atomics of this kind leave the same value in any order.
     pub(crate) commutes: bool,
 }
 
@@ -357,7 +356,7 @@ pub(crate) enum FenceKind {
     Sequential,
     /// Between ordinary accesses to shared memory and bulk copies that come later.
     AsyncProxy,
-    /// Between other ways of access, or about mbarriers: the bytes of a copy are moved at once, so it does nothing.
+    /// Between other proxies, or for mbarriers. It does nothing, because the bytes of a copy move when it is issued.
     OtherProxy,
 }
 
@@ -394,11 +393,11 @@ pub(crate) enum Warp {
 /// What warps do for the products of their group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum InGroup {
-    /// Registers are ready. They always are here.
+    /// Orders earlier accesses to registers before the products that follow.
     Fence,
     /// The group's four warps begin a product, by the number of its form.
     Multiply(u16),
-    /// The products since the last time are one group.
+    /// The products since the last commit form one group.
     Commit,
     /// They wait until at most so many groups are not over.
     Wait(u32),
@@ -444,7 +443,7 @@ pub(crate) enum MBarrier {
     ExpectTx,
     ArriveExpectTx,
     CompleteTx,
-    /// Arrives when the copies have ended that the thread has begun. If it does not count, the phase takes one arrival more.
+    /// Arrives when the thread's copies so far have ended. If it does not `count`, the phase expects one more arrival.
     ArriveBehindCopies {
         counts: bool,
     },
@@ -462,7 +461,6 @@ pub(crate) enum Wide {
     CompareSwap,
 }
 
-/// What is done at a multicast address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Multi {
     /// The reduction of all copies.
@@ -474,9 +472,9 @@ pub(crate) enum Multi {
 /// What a thread does with groups of its asynchronous copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Group {
-    /// The copies since the last time are a group.
+    /// The copies since the last commit form one group.
     Commit,
-    /// It waits until at most so many groups are not over, or if `read` have not read their sources.
+    /// It waits until at most `most` groups are not over; with `read`, until at most so many have not read their sources.
     Wait { most: u32, read: bool },
     /// It waits for all of its copies.
     WaitAll,
@@ -489,11 +487,10 @@ pub(crate) enum Bulk {
     ToGlobal,
     /// From shared to global memory, added to what is there or combined with it: the number of the form of an atomic.
     Reduce(u16),
-    /// A few bytes of one thread from global to shared memory, which no mbarrier counts; zeros behind those that are read.
+    /// A few bytes of one thread from global to shared memory, which no mbarrier counts. Zeros follow the bytes that are read.
     Elements,
 }
 
-/// A special register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Special {
     Thread(u8),
@@ -508,13 +505,13 @@ pub(crate) enum Special {
     LanesAbove,
     LanesFrom,
     LaneMask,
-    /// The lanes that run together: this one, as threads run one after another.
+    /// The active lanes: only this one, as if threads ran one after another.
     Active,
     /// Words of the environment; 1 and 2 hold the address of the grid's workspace.
     Environment(u8),
     DynamicShared,
     TotalShared,
-    /// The number of visible things that the thread has done: a time that does not pass while it does nothing.
+    /// The thread's clock, which does not advance while the thread only polls memory: see `block/pace.rs`.
     Clock,
     Constant(u32),
 }
@@ -523,27 +520,25 @@ pub(crate) enum Special {
 #[derive(Debug)]
 pub(crate) struct Looks {
     pub(crate) until: Until<Reg>,
-    /// What each round looks at besides, and the first one only behind that.
+    /// What else each round looks at, except loads before the look whose value the loop ignores: the thread has already made those.
     pub(crate) besides: Vec<LookBeside<Reg>>,
 }
 
 /// A load that each round of such a loop makes besides.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LookBeside<Number> {
-    /// The number of its operation.
+    /// The number of its operation, and the address that it loads from.
     pub(crate) load: u32,
-    /// Where it loads from.
     pub(crate) base: Number,
     pub(crate) offset: i64,
-    /// What it must not find, if the loop is to go on.
+    /// The value that it must not find if the loop goes on.
     pub(crate) otherwise: Option<Until<Number>>,
 }
 
-/// A function, decoded.
 #[derive(Debug)]
 pub(crate) struct Code {
     pub(crate) ops: Vec<Op>,
-    /// For each operation its place: an index into the module's places.
+    /// The place of the first operation, as an index into the module's places. Those of the others follow.
     pub(crate) first_place: u32,
     /// The values that registers begin with: zero, or a constant.
     pub(crate) registers: Vec<u64>,
@@ -598,9 +593,7 @@ pub(crate) struct CallSite {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Callee {
-    /// Index of the function.
     Function(u16),
-    /// Index among the external functions.
     External(u16),
     Print,
     AssertFail,

@@ -53,8 +53,8 @@ pub(crate) struct Sources<'a> {
 }
 
 impl Sources<'_> {
-    /// The locations of all `.loc`, in their order. A function that is inlined into an inlined one has its place as the latest `.loc`
-    /// at that file, line and column, which is how the compiler writes chains.
+    /// The locations of all `.loc`, in their order. For nested inlining, a `.loc` names only the place of its own call. The rest of the chain is that of
+    /// the latest `.loc` at the same file, line and column.
     pub(crate) fn resolve(&self) -> Vec<Arc<Location>> {
         let mut known: BTreeMap<(u32, u32, u32), Arc<Location>> = BTreeMap::new();
         let mut all = Vec::with_capacity(self.locs.len());

@@ -86,7 +86,7 @@ pub(crate) enum Statement<'a> {
         line: u32,
     },
     Instruction(Instruction<'a>),
-    /// From here on, accesses of the thread are marked as free to race, for this reason; without one, as before the last mark.
+    /// From here on, accesses of the thread are marked as free to race, for this reason. Without one, the last mark ends.
     Mark {
         reason: Option<&'a str>,
         line: u32,

@@ -1,7 +1,7 @@
 //! Tensor maps: what a tensor in global memory and its tiles in shared memory look like, and how 128 bytes say so.
 //!
-//! On a GPU the 128 bytes are the driver's secret. Here they are these: a tag, the fields below, and a checksum, so that a kernel that is given
-//! anything else, or writes into them, is found.
+//! On a GPU only the driver knows what the 128 bytes mean. Here they hold a tag, the fields below, and a checksum. So it is found if a kernel is given
+//! other bytes, or writes into them.
 
 use crate::alu::group::swizzled;
 use crate::bytes;
@@ -54,9 +54,9 @@ pub struct TensorMap {
     pub strides: [u64; DIMENSIONS - 1],
     /// Elements of a tile in each dimension: 1 to 256. A row of it has a multiple of 16 bytes.
     pub tile: [u32; DIMENSIONS],
-    /// Every how many elements of a tile is copied, in each dimension but the first: 1 to 8.
+    /// The step between copied elements of a tile, in each dimension but the first: 1 to 8.
     pub steps: [u32; DIMENSIONS],
-    /// Bytes among which units of 16 change places in shared memory: 32, 64 or 128; 0 if they do not.
+    /// The width in bytes within which units of 16 bytes are swapped in shared memory: 32, 64 or 128; 0 without a swizzle.
     pub swizzle: u32,
     /// Whether what lies outside of the tensor reads as NaN, and not as zero.
     pub fills_nan: bool,
@@ -80,7 +80,7 @@ const TYPES: [Type; 12] = [
 
 /// # The 128 bytes
 impl TensorMap {
-    /// The bytes that a kernel is given as `CUtensorMap`. They mean something to the interpreter only. Nothing if a field is not within its limits.
+    /// The bytes that a kernel is given as `CUtensorMap`. Only the interpreter understands them. `None` if a field is not within its limits.
     pub fn encode(&self) -> Option<[u8; BYTES]> {
         let ty = TYPES.iter().position(|ty| *ty == self.ty).filter(|_| self.is_possible())?;
         let mut to = [0; BYTES];
@@ -104,7 +104,7 @@ impl TensorMap {
         Some(to)
     }
 
-    /// The map that these bytes stand for. Nothing if they are no map.
+    /// The map that these bytes stand for. `None` if they are not a map, or were changed.
     pub fn decode(from: &[u8; BYTES]) -> Option<Self> {
         let mut at = 0;
         let mut get = |width: u8| {
@@ -173,26 +173,29 @@ impl TensorMap {
         (1..self.rank).map(|dimension| self.count(dimension)).product()
     }
 
-    /// The bytes of a tile that one instruction copies, also of its part outside of the tensor: what an mbarrier counts.
+    /// The bytes of a tile that one instruction copies, including the part outside of the tensor. An mbarrier counts all of them.
+    ///
+    /// # Panics
+    /// If the rank is more than 5, or a step is 0.
     pub fn bytes(&self) -> u64 {
         self.rows() * self.row_bytes()
     }
 
-    /// The bytes of shared memory that a tile takes: more than it has if its rows are shorter than the swizzle is wide.
+    /// The bytes of shared memory that a tile takes. That is more than the tile has if its rows are shorter than the swizzle.
     pub(crate) fn extent(&self) -> u64 {
         self.rows() * self.pitch()
     }
 
-    /// Where a byte of a tile lies in shared memory, if the tile begins at an address there. A swizzle is one of addresses, so a tile that does not begin
-    /// where the pattern does begins within it.
+    /// The address in shared memory of a byte of a tile that begins at address `begin`. A swizzle depends on addresses, so a tile may begin in the middle of the
+    /// swizzle's pattern.
     pub(crate) fn in_shared(&self, begin: u64, offset: u64) -> u64 {
         let (row, within) = (offset / self.row_bytes(), offset % self.row_bytes());
         let plain = begin + row * self.pitch() + within;
         if self.swizzle == 0 { plain } else { swizzled(plain, 0, u64::from(self.swizzle) / 16) }
     }
 
-    /// The address of a byte of the tile that begins at these coordinates, and how many bytes of its row from there on lie in the tensor, too. Nothing if it lies
-    /// outside. `stores`: GPUs store whole units of 16 bytes, so what lies behind the end of a row in its last unit is stored to, too.
+    /// The address of a byte of the tile that begins at these coordinates, and how many bytes of its row, from there on, lie in the tensor. `None` if the byte lies
+    /// outside. `stores`: GPUs store whole units of 16 bytes, so bytes between the end of a row and the end of its last unit count as inside.
     pub(crate) fn in_global(&self, corner: &[i32; DIMENSIONS], offset: u64, stores: bool) -> Option<(u64, u64)> {
         let columns = if stores { self.sizes[0].next_multiple_of(16 / self.width()) } else { self.sizes[0] };
         let (mut row, within) = (offset / self.row_bytes(), offset % self.row_bytes());
@@ -210,7 +213,7 @@ impl TensorMap {
         Some((address, left.min(self.row_bytes() - within)))
     }
 
-    /// The byte of what a load finds outside of the tensor.
+    /// Eight bytes that a load finds outside of the tensor.
     ///
     /// PTX does not say which NaN it is. GPUs are reported to write 0x7ff7 into each two bytes of elements of all types.
     pub(crate) fn outside(&self) -> u64 {

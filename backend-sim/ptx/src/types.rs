@@ -177,7 +177,7 @@ impl fmt::Display for Scope {
 pub enum Order {
     /// An ordinary access: two that conflict without an order between them are a race.
     Weak,
-    /// `.nc`, of a load: weak, and in no order with writes. Nobody writes to the memory while the kernel runs.
+    /// `.nc`, of a load: weak, and never ordered with writes. So nobody may write to the memory while the kernel runs.
     ReadOnly,
     /// `.volatile`: relaxed at scope `sys`.
     Volatile,
@@ -185,7 +185,7 @@ pub enum Order {
     Relaxed,
     /// What follows comes after the release that wrote the value.
     Acquire,
-    /// What came before is visible to who acquires the value.
+    /// What came before is visible to a thread that acquires the value.
     Release,
     /// Both, for an atomic.
     AcquireRelease,

@@ -20,7 +20,7 @@ pub struct Access {
     pub scope: Scope,
     /// What the access does.
     pub kind: AccessKind,
-    /// Of an atomic: whether it and others of its kind leave the same in any order, and nobody looks at the old value.
+    /// For an atomic: whether atomics of its kind leave the same value in any order, and nobody looks at the old value.
     pub commutes: bool,
     /// Who accesses: the number of the thread in its block. [`Block::who`](crate::Block::who) says where it is.
     pub thread: u32,
@@ -30,7 +30,7 @@ pub struct Access {
     pub within: Within,
 }
 
-/// Where the access of an element stands among those that its vector makes in one aligned word of 8 bytes.
+/// The position of an element's access among the accesses of its vector to one aligned word of 8 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "an access stands at one of these")]
 pub enum Within {
@@ -46,7 +46,7 @@ pub enum Within {
 }
 
 impl Within {
-    /// Of the element at a place, of so many elements of so many bytes: the vector is aligned.
+    /// The position of the element at `place` in an aligned vector of so many elements of so many bytes.
     pub(crate) fn word(place: u8, elements: u8, bytes: u8) -> Within {
         let in_a_word = 8 / bytes.min(8);
         let follows = place % in_a_word != 0;
@@ -98,11 +98,11 @@ pub struct Until<Against = u64> {
     pub view: View<Against>,
     /// Whether something else may look at the value that was found.
     pub is_used: bool,
-    /// Whether each round loads something else plainly, too. It is the same each time unless another thread races with that.
+    /// Whether each round also loads something else plainly. That finds the same value each time, unless another thread races with the load.
     pub reloads: bool,
 }
 
-/// What a thread waits for that is in such a loop.
+/// What a thread in such a loop waits for.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Looks {
@@ -110,7 +110,7 @@ pub struct Looks {
     pub look: Access,
     /// What ends it.
     pub until: Until,
-    /// What each round looks at besides, and the first one only behind that.
+    /// What else each round looks at, except loads before the look whose value the loop ignores: the thread has already made those.
     pub besides: Vec<LookBeside>,
 }
 
@@ -120,7 +120,7 @@ pub struct Looks {
 pub struct LookBeside {
     /// The load.
     pub access: Access,
-    /// What it must not find, if the loop is to go on.
+    /// The value that it must not find if the loop goes on.
     pub otherwise: Option<Until>,
 }
 
@@ -132,7 +132,7 @@ pub struct View<Number = u64> {
     pub shift: u8,
     /// The bits behind that.
     pub mask: u64,
-    /// What is done with them, one behind the other.
+    /// What is done with these bits, one step after the other.
     pub then: [Then<Number>; 2],
 }
 
@@ -148,9 +148,9 @@ pub enum Then<Number = u64> {
     Minus(Number),
     /// It is taken from this.
     From(Number),
-    /// The bits of this are turned over.
+    /// The bits that are set in this are flipped.
     Xor(Number),
-    /// Its bytes are put into another order, from the lowest on: of each, the number stands in four bits of this.
+    /// Its bytes are permuted. Each four bits of this, from the lowest on, are the number of the byte that goes there.
     Bytes(Number),
 }
 
@@ -193,7 +193,7 @@ impl<Number> View<Number> {
         self.then.iter().filter_map(Then::number)
     }
 
-    /// So many bits of the part, from one on. `None`: there is no such bit.
+    /// `count` bits of the part, beginning with bit `from`. `None` if that is not a part of the word.
     pub(crate) fn bits(self, from: u32, count: u32) -> Option<Self> {
         let mask = self.mask.checked_shr(from)? & 1_u64.checked_shl(count).map_or(u64::MAX, |end| end - 1);
         Some(View { shift: self.shift + from as u8, mask, ..self })
@@ -245,7 +245,7 @@ pub enum Compare {
 }
 
 impl Compare {
-    /// That of a modifier of `setp`, for numbers of a type.
+    /// The comparison that a modifier of `setp` names, for numbers of a type.
     pub(crate) fn parse(word: &str, ty: Type) -> Option<Self> {
         Some(match word {
             "eq" => Self::Eq,
@@ -270,7 +270,7 @@ impl Compare {
         }
     }
 
-    /// The same, with the numbers the other way round.
+    /// The same comparison with its two numbers swapped.
     pub(crate) fn mirrored(self) -> Self {
         match self {
             Self::Eq | Self::Ne => self,
@@ -304,7 +304,7 @@ pub enum AccessKind {
     BulkLoad,
     /// Writes a part of the destination of a bulk copy.
     BulkStore,
-    /// The interpreter reads for itself: the text of a printf.
+    /// The interpreter reads for itself: the text of a printf, or a tensor map.
     Inspect,
 }
 
@@ -379,13 +379,13 @@ pub struct Written {
 
 /// Global memory and its surroundings. A block asks, in the order in which its threads run.
 pub trait World {
-    /// Whether the thread stops before this access, so that somebody else may come first. Where threads of a warp come to plain accesses
-    /// together, it is asked for each, and again for those that are then made one by one.
+    /// Whether the thread stops before this access, so that others may act first. If threads of a warp make plain accesses
+    /// together, this is asked for each of them, and asked again if the accesses are then made one by one.
     fn stops(&mut self, access: &Access) -> bool {
         access.order.is_strong()
     }
 
-    /// Whether threads access [at once](Within) what their vectors have of one aligned word of 8 bytes. By PTX's text, elements are accessed in any order.
+    /// Whether threads access all elements of a vector that lie in one aligned word of 8 bytes [at once](Within). By PTX's text, elements are accessed in any order.
     fn accesses_words(&self) -> bool {
         false
     }
@@ -401,22 +401,22 @@ pub trait World {
     /// If the access is wrong, or not possible now.
     fn load(&mut self, access: &Access) -> Result<u64, Refusal>;
 
-    /// Writes the low bytes of `value`, and says whether that changed the memory.
+    /// Writes the low bytes of `value`. Returns whether that changed the memory.
     ///
     /// # Errors
     /// If the access is wrong, or not possible now.
     fn store(&mut self, access: &Access, value: u64) -> Result<bool, Refusal>;
 
-    /// The plain loads of threads of a warp that stand at the same instruction, all at once: those of `lanes`, a bit for each, from these
-    /// addresses, into these values. `access` is that of the first of them; lanes follow each other as the threads' numbers do. The addresses
-    /// are multiples of `access.bytes`. Whether it was done; if not, nothing was, and the loads come one by one. So a world that [stops](World::stops)
-    /// at one of them, or refuses it, says no.
+    /// Makes the plain loads of threads of a warp that are at the same instruction, all at once. `lanes` has a bit for each thread. The loads are from the addresses `from`,
+    /// which are multiples of `access.bytes`, into the values `into`. `access` is that of the first thread, and lanes are in the order of the threads' numbers.
+    /// Returns false if no load was made; then the loads come one by one. A world that [stops](World::stops)
+    /// at one of them, or refuses one, must return false.
     fn load_together(&mut self, access: &Access, lanes: u32, from: &[u64; 32], into: &mut [u64; 32]) -> bool {
         let _ = (access, lanes, from, into);
         false
     }
 
-    /// The same for stores of these values. The lanes that have changed the memory; nothing if the stores come one by one.
+    /// The same for stores of these values. Returns the lanes that have changed the memory; `None` if no store was made, and the stores come one by one.
     fn store_together(&mut self, access: &Access, lanes: u32, to: &[u64; 32], values: &[u64; 32]) -> Option<u32> {
         let _ = (access, lanes, to, values);
         None
@@ -435,7 +435,7 @@ pub trait World {
     /// The addresses of the copies for which a multicast address stands. Each is then accessed by itself.
     ///
     /// # Errors
-    /// If it is none.
+    /// If it is not a multicast address.
     fn copies(&mut self, access: &Access) -> Result<Vec<u64>, Refusal> {
         Err(Refusal::fault(format!("{:#x} is no multicast address", access.address)))
     }
@@ -452,31 +452,31 @@ pub trait World {
         let _ = (thread, scope, sequential, place);
     }
 
-    /// What a thread does from now on is marked as free to race, for a reason that the program gives; without a reason, as it was before the
-    /// last mark. `thread` is the number of the thread in its block.
+    /// What a thread does from now on is marked as free to race, for a reason that the program gives. Without a reason, the last mark
+    /// ends. `thread` is the number of the thread in its block.
     fn marks(&mut self, thread: u32, reason: Option<&str>, place: Place) {
         let _ = (thread, reason, place);
     }
 
-    /// A number that says when something happens, in the world's own way: see [`World::looks_again`]. It is asked when a turn begins.
+    /// The time, as a number that only the world interprets: see [`World::looks_again`]. It is asked when a turn begins.
     fn now(&self) -> u64 {
         0
     }
 
-    /// A thread that only waits looks again, because some of the memory that it has read has changed since then. `reads`: addresses, how many bytes,
-    /// and the [time](World::now) at which they were read first. `thread` is the number of the thread in its block.
+    /// A thread that only waits looks again, because memory that it has read has changed since it read it. `reads` has for each read the address, the number of bytes,
+    /// and the [time](World::now) of the read. `thread` is the number of the thread in its block.
     fn looks_again(&mut self, thread: u32, reads: &[(u64, u8, u64)]) {
         let _ = (thread, reads);
     }
 
-    /// Whether other threads and blocks come first, when a thread has looked at memory for many rounds of a loop, did nothing visible, and is in
-    /// another state in each: it may count how often it looks. Then the block's turn ends with [`Stop::Looks`](crate::Stop::Looks).
+    /// Whether other threads and blocks come first. Asked if a thread has looked at memory for many rounds of a loop without a visible effect, and its state
+    /// differs in each round, because it may count its looks. If so, the block's turn ends with [`Stop::Looks`](crate::Stop::Looks).
     fn others_first(&mut self) -> bool {
         false
     }
 
-    /// Whether a block goes on that does not wait. Asked now and then: where a thread jumps back or calls, about every 65,000 instructions.
-    /// The answer no ends the block with [`FaultKind::Stopped`](crate::FaultKind::Stopped).
+    /// Whether a block that does not wait may go on. Asked about every 65,000 instructions, when a thread jumps back or calls.
+    /// False ends the block with [`FaultKind::Stopped`](crate::FaultKind::Stopped).
     fn goes_on(&mut self) -> bool {
         true
     }
@@ -487,29 +487,29 @@ pub trait World {
         let _ = sync;
     }
 
-    /// A thread accesses shared memory: a number that says when, and does not fall. It is asked if the launch [looks for
+    /// The current moment, as a number that never decreases. Asked when a thread accesses shared memory, if the launch [looks for
     /// races](crate::Checks::races); see [`World::comes_after`].
     fn moment(&mut self, thread: u32) -> u64 {
         let _ = thread;
         0
     }
 
-    /// Whether what a thread of the block does now comes after all that another one had done by a [moment](World::moment), because of what they
-    /// have heard of each other outside of the block: by words of global memory, or by calls. Asked where nothing in the block orders two
+    /// Whether what a thread of the block does now comes after everything that another one had done by a [moment](World::moment), because something outside
+    /// of the block orders them: words of global memory, or calls. Asked if nothing in the block orders two
     /// accesses to shared memory. Threads are given by their numbers in the block.
     fn comes_after(&mut self, thread: u32, of: u32, moment: u64) -> bool {
         let _ = (thread, of, moment);
         false
     }
 
-    /// The accesses that follow are those of a bulk copy, by its number behind those of the block's threads (see [`COPIES`](crate::COPIES)); `None`: no
-    /// longer. Told only if the launch [looks for races](crate::Checks::races).
+    /// The accesses that follow are those of a bulk copy, whose number follows those of the block's threads (see [`COPIES`](crate::COPIES)). `None` ends
+    /// that. Told only if the launch [looks for races](crate::Checks::races).
     fn copying(&mut self, copy: Option<usize>) {
         let _ = copy;
     }
 
-    /// The result of an external function that has no parameters and whose answer never changes, such as the number of PEs: an index into
-    /// [`Module::externals`](crate::Module::externals). Whatever has none is [called](crate::Stop::Call).
+    /// The result of an external function that has no parameters and whose answer never changes, such as the number of PEs. `external` is an index into
+    /// [`Module::externals`](crate::Module::externals). With `None`, the function is [called](crate::Stop::Call).
     fn query(&mut self, external: usize) -> Option<u64> {
         let _ = external;
         None

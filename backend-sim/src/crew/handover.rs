@@ -1,7 +1,7 @@
 //! Work that one thread hands over to others, and takes back in the order that it likes.
 //!
-//! The owner offers jobs, each with a ticket. Helpers take the oldest. The owner asks for the result of one ticket; while that is
-//! not there it gets jobs to do itself. So it needs no helper to get on, and no result depends on how many there are.
+//! The owner offers jobs, each with a ticket. Helpers take the oldest job. The owner asks for the result of one ticket. Until that is
+//! there, it gets jobs to do itself. So it makes progress without helpers, and no result depends on their number.
 //!
 //! `backend-sim/model` checks every interleaving of this file with loom: `ci/loom`.
 
@@ -13,9 +13,9 @@ use super::sync::{Condvar, Mutex};
 #[derive(Debug)]
 pub(crate) struct Handover<J, R> {
     state: Mutex<State<J, R>>,
-    /// There is a job, or there will be none any more.
+    /// Signalled when there is a job, or when no more will come.
     offered: Condvar,
-    /// There is a result, or a helper has gone without one.
+    /// Signalled when there is a result, or when a helper has gone without one.
     finished: Condvar,
 }
 
@@ -51,7 +51,7 @@ impl<J, R> Handover<J, R> {
         self.offered.notify_one();
     }
 
-    /// A helper asks for a job; `None` when there will be none any more.
+    /// A helper waits for a job. `None` when no more will come.
     pub(crate) fn next(&self) -> Option<(u64, J)> {
         let mut state = self.state.lock().expect(WHOLE);
         loop {
@@ -102,7 +102,7 @@ impl<J, R> Handover<J, R> {
         state.results.remove(&ticket);
     }
 
-    /// The owner needs nothing any more: helpers end once they have done what they are at.
+    /// The owner needs nothing any more. Helpers end once they have finished their current jobs.
     pub(crate) fn close(&self) {
         let mut state = self.state.lock().expect(WHOLE);
         state.closed = true;

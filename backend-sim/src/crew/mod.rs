@@ -17,7 +17,7 @@ pub(crate) struct Crew<'a, J, R> {
     tickets: u64,
 }
 
-/// So many jobs for each helper are worth offering ahead: what is needed next may take long, or is not known yet.
+/// How many jobs per helper are offered ahead, because the job that is needed next may take long, or is not known yet.
 const AHEAD: usize = 16;
 
 impl<'a, J, R> Crew<'a, J, R> {
@@ -105,7 +105,7 @@ pub(crate) fn with_helpers<J: Send, R: Send, W: FnMut(J) -> R, T>(
     };
     thread::scope(|scope| {
         let _end = End(handover); // also when `body` panics
-        // a thread that cannot be started is not needed
+        // the search works without a thread that cannot be started
         let started = (0..helpers).filter(|_| {
             let named = thread::Builder::new().name("search".into());
             named.spawn_scoped(scope, help).is_ok()

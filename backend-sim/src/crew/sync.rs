@@ -1,3 +1,3 @@
-//! Locks of the handover. The model of it (`backend-sim/model`) puts loom's in their place.
+//! Locks of the handover. Its model (`backend-sim/model`) replaces them with loom's.
 
 pub(super) use std::sync::{Condvar, Mutex};

@@ -13,7 +13,7 @@ use super::{Known, Notice, Rule, Update, key, keys};
 use crate::machine::{AgentId, Word};
 use crate::race::Ticket;
 
-/// So many additions are kept of a word.
+/// How many additions to a word are kept.
 const MOST: usize = 128;
 
 #[derive(Debug, Default)]
@@ -112,7 +112,7 @@ impl Counters {
 
 impl Counter {
     fn judge(&self, found: &mut Found) {
-        // what an agent's earlier wait needed is there: by agent, the additions
+        // for each agent, the additions that its earlier waits have proved to be there
         let mut there: BTreeMap<AgentId, BTreeSet<usize>> = BTreeMap::new();
         for wait in &self.waits {
             let before = |number: &usize| !wait.later.contains(number);
@@ -120,7 +120,7 @@ impl Counter {
                 (0..self.adds.len()).filter(before).fold(self.start, |sum, i| sum.wrapping_add(self.adds[i].value));
             let Some(surplus) = sum.checked_sub(wait.least) else { continue };
             let there = there.entry(wait.agent).or_default();
-            // the one is missing, and the other helps out
+            // the wait ends without `one`, because other additions make up for it
             let can_miss = |one: &usize| surplus >= self.adds[*one].value && !there.contains(one);
             let missed = self
                 .unordered

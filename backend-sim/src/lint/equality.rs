@@ -1,7 +1,7 @@
 //! A wait for one value that the word can have passed before the wait looks: then the wait never ends.
 //!
-//! An update that makes the value another one must come after the wait, or before the update that ends it. Additions that are
-//! all there when the wait ends cannot add up to anything else.
+//! An update that changes the value must come after the wait, or before the update that ends it. Additions are harmless if all of them have arrived
+//! when the wait ends, because their sum is the same in every order.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use super::{Known, Notice, Rule, Update, key, keys};
 use crate::machine::{AgentId, Word};
 use crate::race::Ticket;
 
-/// So many updates and waits are kept of a word.
+/// How many updates of a word are kept, and how many waits. Later ones are ignored.
 const MOST: usize = 128;
 
 #[derive(Debug, Default)]
@@ -46,9 +46,10 @@ impl Rule for Equalities {
                         known.found.note(LintKind::EqualityPassed, site, wait.site, None);
                     }
                 }
-                if passed.updates.len() < MOST {
-                    passed.updates.push((ticket.clone(), update));
+                if passed.updates.len() == MOST {
+                    passed.updates.remove(0); // the last one is what ends a wait
                 }
+                passed.updates.push((ticket.clone(), update));
             }
             Notice::Written { pe, span } => {
                 let words: Vec<Word> = self.0.range(keys(pe, span)).map(|(word, _)| *word).collect();

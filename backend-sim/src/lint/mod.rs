@@ -1,4 +1,4 @@
-//! Lints: what works in this run, but is not promised by the specification, or breaks on a slower network.
+//! Lints: calls that work in this run, although the specification does not promise it, or a slower network would break them.
 //!
 //! The machine tells the lints what it tells the race detector (`machine/observe.rs`), and they ask the detector what is ordered.
 //! One file each:
@@ -62,7 +62,7 @@ pub(crate) enum Notice<'a> {
     Fetched { agent: AgentId, pe: PeId, span: Span, asked: (&'static str, At) },
     /// A transfer reads memory for the agent that issued it.
     Loaded { ticket: &'a Ticket, pe: PeId, span: Span },
-    /// A transfer reads of its source, which is all of this, and takes that to other memory.
+    /// A transfer reads from its source, of which `span` is the whole, and copies that to other memory.
     Copied { ticket: &'a Ticket, pe: PeId, span: Span },
     /// An agent begins to wait for words of its PE.
     Waits { agent: AgentId, waiting: Waiting, words: &'a [Span] },
@@ -129,7 +129,7 @@ impl Update {
 trait Rule {
     /// Something happens.
     fn notice(&mut self, notice: &Notice<'_>, known: &mut Known<'_>);
-    /// Everybody knows everything, or the run is over: what was kept is judged, and forgotten.
+    /// Everybody knows everything, or the run is over. The rule judges what it has kept, and forgets it.
     fn settle(&mut self, _found: &mut Found) {}
 }
 

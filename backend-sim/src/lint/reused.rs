@@ -12,7 +12,7 @@ use super::{Known, Notice, Rule, Waiting};
 use crate::machine::{AgentId, PeId, parts};
 use crate::race::Ticket;
 
-/// So much is kept of each PE.
+/// How many entries of each kind are kept for a PE.
 const MOST: usize = 64;
 
 #[derive(Debug, Default)]
@@ -133,7 +133,7 @@ impl Reused {
 }
 
 impl Announced {
-    /// Whether the receiver has waited for this data, and not for what came before.
+    /// Notes the lint if the data is overwritten, and the receiver has waited for its announcement, and not for an earlier one.
     fn judge(&mut self, waits: &[(AgentId, Waiting, Span)], known: &mut Known<'_>) {
         let Some(reused) = self.reused else { return };
         if waits.iter().any(|wait| self.ends(wait, known)) {
@@ -143,7 +143,7 @@ impl Announced {
         }
     }
 
-    /// Whether an agent is itself the receiver, and has waited for this data: what it does now comes behind its wait.
+    /// Whether an agent is the receiver and has waited for this data. Then what it does now comes after its wait.
     fn is_seen_by(&self, agent: AgentId, waits: &[(AgentId, Waiting, Span)], known: &Known<'_>) -> bool {
         waits.iter().any(|wait| wait.0 == agent && self.ends(wait, known))
     }
@@ -171,7 +171,7 @@ impl Target {
             return self.span.overlaps(&part);
         }
         let step = size * dst_stride;
-        // the first element that ends behind the first of the bytes
+        // the first element that ends behind the first byte of `part`
         let first = (part.start + step).saturating_sub(self.span.start + size) / step;
         self.span.overlaps(&part) && first < count && self.span.start + first * step < part.start + part.len
     }

@@ -1,5 +1,5 @@
-//! A quiet or fence of the host where a stream has issued the operations, or the other way round: it covers nothing of its own
-//! scope, and promises nothing of the other.
+//! A quiet or fence of the host where a stream has issued the operations, or the other way round. Its own scope has nothing to cover,
+//! and it promises nothing for the other scope.
 
 use std::collections::BTreeMap;
 
@@ -71,13 +71,13 @@ impl WrongScope {
         let other_waits = self.0.get(&(pe, !is_host)).is_some_and(|other| !other.outstanding.is_empty());
         let issued = self.0.entry((pe, is_host)).or_default();
         let nothing = !issued.has_more && other_waits;
-        // of several, the last; a fence takes nothing back of a quiet
+        // the last one counts, except that a fence does not replace a quiet
         if nothing || order == Ordering::Quiet {
             issued.covers_nothing = nothing.then_some(site);
         }
     }
 
-    /// Everything of the scope is complete: whoever relied on the other scope's quiet may do so.
+    /// Everything of the scope is complete. So a quiet of the other scope that covered nothing is harmless now.
     fn completes(&mut self, (pe, is_host): Scope) {
         let issued = self.0.entry((pe, is_host)).or_default();
         issued.outstanding.clear();
@@ -85,7 +85,7 @@ impl WrongScope {
         self.0.entry((pe, !is_host)).or_default().covers_nothing = None;
     }
 
-    /// A signal to a PE, or a meeting: others take it to speak of what came before.
+    /// A signal to a PE, or a meeting. Its receivers take it to mean that earlier data is there.
     fn relies(&mut self, (pe, is_host): Scope, to: Option<PeId>, site: LintSite, found: &mut Found) {
         let Some(between) = self.0.get(&(pe, is_host)).and_then(|issued| issued.covers_nothing) else { return };
         let Some(other) = self.0.get(&(pe, !is_host)) else { return };

@@ -19,7 +19,7 @@ pub(super) struct WrongTarget {
 struct Fenced {
     /// Data that no quiet has completed: the last call to each PE.
     data: BTreeMap<PeId, (LintSite, Ticket)>,
-    /// PEs to which anything has gone since the last fence, signals and atomics too, but for what was over when its call returned.
+    /// PEs to which anything has gone since the last fence, including signals and atomics. Operations that were complete when their call returned do not count.
     sent: BTreeSet<PeId>,
     fence: Option<Fence>,
 }
@@ -31,7 +31,7 @@ struct Fence {
     covers: BTreeMap<PeId, (LintSite, Ticket)>,
     /// PEs to which something goes that the fence orders.
     orders: BTreeSet<PeId>,
-    /// Data, and a flag that goes to a PE of which the fence orders nothing.
+    /// Data, and a flag that goes to a PE for which the fence orders nothing.
     astray: Option<[LintSite; 2]>,
 }
 
@@ -46,7 +46,7 @@ impl Rule for WrongTarget {
                     match fence.covers.contains_key(&peer) || fence.orders.contains(&peer) {
                         true => fenced.fence = None, // it orders something
                         false if is_flag && fence.astray.is_none() => {
-                            // what its PE has answered is there
+                            // data that its PE has acknowledged is there
                             let is_there = |(to, data): (&PeId, &Ticket)| known.races.is_known_there(data, ticket, *to);
                             let missing = fence.covers.iter().find(|(to, (_, data))| !is_there((to, data)));
                             fence.astray = missing.map(|(_, (data, _))| [*data, site]);

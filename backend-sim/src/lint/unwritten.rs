@@ -1,7 +1,7 @@
-//! Reads of memory that nobody has written: what fresh memory holds differs from run to run on GPUs.
+//! Reads of memory that nobody has written. On GPUs, the content of fresh memory differs from run to run.
 //!
-//! Who sees a value needs all of its bytes: a read of the host, a wait that ends, an atomic that leaves something of what was there. A
-//! transfer or a collective may carry along what its receiver ignores, so its source counts where nobody has written any of it.
+//! A read of the host, a wait that ends, and an atomic that keeps a part of the old value use a whole value, so every byte must be written. A
+//! transfer or a collective may carry bytes that its receiver ignores. So its source is a finding only if nobody has written any of it.
 //! What it has delivered counts as written.
 
 use std::collections::BTreeMap;

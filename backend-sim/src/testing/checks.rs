@@ -114,7 +114,8 @@ impl Settings {
         failed.ok_or_else(|| format!("no schedule was found that fails: {}", why())).and_then(bug)
     }
 
-    /// Visits schedules up to the first that is not right, which is returned recorded. `goes_on`: behind one that is not either.
+    /// Visits schedules up to the first that is not right, and returns that run, recorded. `goes_on`: whether to go on behind a run that is not right. Then the
+    /// first such run is returned if no other ends the search.
     fn search<T>(
         &self,
         config: &Config,
@@ -191,12 +192,12 @@ impl Settings {
     }
 }
 
-/// Behind a loop that polls for ever there may be something wrong in another class.
+/// Whether only polls were left. Then another class may still show what is wrong, so the search goes on.
 fn polls_are_bounded<T>(run: &Run<T>) -> bool {
     matches!(run.verdict.kind, VerdictKind::PollsBounded)
 }
 
-/// The simplest run that fails alike, and what explains it: lines behind its verdict. What cannot be explained hides no verdict.
+/// The simplest run that fails alike, and lines that explain it, to print behind its verdict. A failed explanation does not hide the verdict.
 fn explain<T>(
     config: &Config,
     run: Run<T>,

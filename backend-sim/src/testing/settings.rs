@@ -49,7 +49,7 @@ impl Settings {
         }
     }
 
-    /// How many schedules, where so many are usual. Who gives a time wants all of it to be used.
+    /// How many schedules to visit, if `usual` is the usual number. With a time and no number there is no limit, so that all of the time is used.
     pub(super) fn schedules(&self, usual: u64) -> u64 {
         self.schedules.unwrap_or(if self.time.is_some() { u64::MAX } else { usual })
     }

@@ -35,7 +35,7 @@ pub struct Event {
     pub of: Option<usize>,
     /// The values that were read, stored or delivered.
     pub moved: Option<Moved>,
-    /// What of the memory that was read nobody has written.
+    /// The part of the memory that was read that nobody has written.
     pub unwritten: Option<Unwritten>,
     /// Whether the other events of the schedule imply it: a transfer's steps where they happen with its call, an entry, an end. A
     /// schedule's fingerprint leaves it out.
@@ -52,7 +52,7 @@ pub enum EventKind {
     Op {
         /// The operation.
         op: Op,
-        /// What it compares with, if that is a value for each variable: their bits.
+        /// The bits of the values that it compares with, if it has one for each variable.
         values: Vec<u64>,
     },
     /// An operation was enqueued.
@@ -86,7 +86,7 @@ pub enum EventKind {
         /// Their type.
         dtype: DType,
     },
-    /// A thread of a kernel loaded or stored by itself. Strong accesses are events, and of each line the first few plain ones of a block.
+    /// A thread of a kernel loaded or stored by itself. All strong accesses are events. Of plain ones, only the first few of a block at each line are.
     Access {
         /// The access in words: `acquire load`, `store`.
         call: &'static str,
@@ -174,7 +174,7 @@ impl Event {
         self.in_words().2
     }
 
-    /// Which family of calls the event is of, and why a library with these capabilities has none; `None` if it has it, or
+    /// If a library with these capabilities lacks the event's family of calls: the name of the family, and why the library lacks it. `None` if it has the family, or
     /// if every library has.
     ///
     /// ```
@@ -226,7 +226,7 @@ impl Event {
 /// The optional family of an operation, and how it is provided.
 fn family(op: &Op, on_stream: bool, can: &Capabilities) -> Option<(&'static str, Support)> {
     match op.effect() {
-        // with a stream, they are a kernel's
+        // on a stream, atomics come from a kernel
         Effect::Transfer(Transfer { moves: Moves::Amo { .. }, .. }) => Some(match on_stream {
             false => ("atomics of the host", can.host_atomics),
             true => ("atomics of kernels by several GPUs", can.kernel_atomics),

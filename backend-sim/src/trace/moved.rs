@@ -43,8 +43,8 @@ impl Moved {
         self.before.is_some_and(|before| self.bytes[..] == before.to_le_bytes()[..self.dtype.size()])
     }
 
-    /// Some of the bytes, if all of them were kept and no more were moved than `whole`. Of an update: of the value that it has `found`, or of
-    /// that which it has left.
+    /// A range of the bytes. `None` unless the values that were kept have exactly `whole` bytes. For an update: the bytes of the value before it (`found`), or of
+    /// the value after it.
     pub(super) fn bytes(&self, whole: usize, range: Range<usize>, found: bool) -> Option<Vec<u8>> {
         let bytes = match self.before.filter(|_| found) {
             Some(before) => before.to_le_bytes()[..self.dtype.size()].to_vec(),

@@ -1,10 +1,10 @@
 //! Where the bytes of a read come from: the write that brought them, however long ago, or none.
 //!
-//! The trace has every write, so one walk through it knows who wrote each byte last. Memory that was allocated and not zeroed is
-//! written by nobody. What a transfer copies from there is not better for that, and the walk remembers it.
+//! The trace has every write, so one walk through it finds the last writer of each byte. Memory that was allocated and not zeroed has
+//! no writer. If a transfer copies such memory, the copy counts as unwritten too, and the walk remembers that.
 //!
-//! A PE can see another value than the one that was written last: on another path it comes later, and an own store through a pointer is seen
-//! before it is there. Where the values of both events are known and differ, nothing is said of the read.
+//! A PE may see another value than the last one in the trace: a value on another path becomes visible later, and a PE sees its own store through a pointer
+//! before the store arrives. If the values of both events are known and differ, the walk says nothing about the read.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -97,10 +97,10 @@ pub(crate) type Made<'a> = &'a dyn Fn(AllocId) -> (Option<At>, bool);
 const READS: usize = 2;
 const PARTS: usize = 6;
 
-/// What of the memory that a call moves nobody has written: which bytes of all that it moves, and of which allocation.
+/// The bytes that a call moves although nobody has written them: their place among all that it moves, and the allocation that they come from.
 type Copied = Vec<(Range<usize>, AllocId)>;
 
-/// Says of each read what of it nobody has written, and returns what a PE has read last, the last call first.
+/// Notes for each read which part of it nobody has written. Returns what the PE `failed` has read last, the last call first.
 pub(crate) fn name_origins(trace: &mut [Event], made: Made<'_>, failed: Option<usize>) -> Vec<LastRead> {
     let mut memory = Memory::default();
     let mut copied: BTreeMap<usize, Copied> = BTreeMap::new();
@@ -148,7 +148,7 @@ pub(crate) fn name_origins(trace: &mut [Event], made: Made<'_>, failed: Option<u
     last.into_iter().map(|(_, read)| read).collect()
 }
 
-/// Whether the host sees the values: they are not those that a put or a stream reads.
+/// Whether the host sees the values that the event reads. It does not see those that a put or a stream reads.
 fn is_seen(trace: &[Event], event: &Event) -> bool {
     match &event.kind {
         EventKind::Read { .. } => true,
@@ -161,13 +161,13 @@ fn is_seen(trace: &[Event], event: &Event) -> bool {
     }
 }
 
-/// Whether it is an atomic that leaves nothing of what was there.
+/// Whether it is an atomic that replaces the whole old value.
 fn is_set(trace: &[Event], event: &Event) -> bool {
     let effect = operation(trace, event).map(Op::effect);
     matches!(effect, Some(Effect::Transfer(Transfer { moves: Moves::Amo { op: AmoOp::Set, .. }, .. })))
 }
 
-/// Adds a read to the last ones; of pieces of one call, each to the same.
+/// Adds a read to the last ones. Pieces of one call are added to the same read.
 fn note(last: &mut VecDeque<(usize, LastRead)>, trace: &[Event], number: usize, found: &[Part], made: Made<'_>) {
     let event = &trace[number];
     let call = event.of.unwrap_or(number);
@@ -225,7 +225,7 @@ impl ReadPart {
     }
 }
 
-/// What of a read nobody has written: of the allocation that has most of it.
+/// The part of a read that nobody has written, in the allocation that has most of these bytes. `None` if all bytes were written.
 fn unwritten(found: &[Part], made: Made<'_>) -> Option<Unwritten> {
     let blank = |part: &&Part| part.blank(made).is_some();
     let (alloc, copied) = found.iter().find(blank)?.blank(made)?;
@@ -242,7 +242,7 @@ struct Part {
 }
 
 impl Part {
-    /// Whether the event that read them, among all of a span, has found what was written last, as far as both are known.
+    /// Whether the event that read the bytes, as a part of `whole`, has found what was written last. True also if one of the two values is not known.
     fn is_as_written(&self, trace: &[Event], read: usize, whole: Span, made: Made<'_>) -> bool {
         let bytes = |event: usize, all: Span, found: bool| {
             let from = self.span.start - all.start;
@@ -258,7 +258,7 @@ impl Part {
         bytes(read, whole, true).zip(left).is_none_or(|(found, left)| found == left)
     }
 
-    /// The allocation whose content nobody has set, if these bytes are of one; and whether they were brought from there.
+    /// The allocation whose content nobody has set, and whether a transfer has brought the bytes from there. `None` if somebody has written them, or the allocation zeroed them.
     fn blank(&self, made: Made<'_>) -> Option<(AllocId, bool)> {
         match self.by {
             None => (!made(self.span.alloc).1).then_some((self.span.alloc, false)),
@@ -267,7 +267,7 @@ impl Part {
     }
 }
 
-/// Who wrote which bytes last: by PE and allocation, the first byte of each interval with the byte behind its last.
+/// The last writer of all bytes. For each PE and allocation it has intervals: the first byte, with the byte behind the last one.
 #[derive(Default)]
 struct Memory(BTreeMap<(u32, AllocId), BTreeMap<usize, Interval>>);
 
@@ -337,7 +337,7 @@ fn reads(trace: &[Event], event: &Event) -> (u32, Parts) {
             };
             return (*from, parts_of(*span, size, stride, (*piece, *pieces)));
         }
-        // a put that reads its source in its call has the values there
+        // if a put reads its source within its call, the event of the call has the values
         EventKind::Op { op, .. } => match op.effect() {
             Effect::FetchSignal { word } => return one(event.pe, word),
             Effect::Transfer(Transfer { moves: Moves::Put { src }, shape, .. }) if event.moved.is_some() => {

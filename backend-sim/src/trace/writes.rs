@@ -1,5 +1,5 @@
-//! What each event writes; and what ended a wait, or was seen by a strong load of a kernel: the last update of the word, found in the trace
-//! itself.
+//! What each event writes. Also the event that ended a wait, or whose value a strong load of a kernel has seen: the last update of the word in the
+//! trace.
 
 use std::collections::BTreeMap;
 
@@ -87,7 +87,7 @@ pub(super) fn parts(trace: &[Event], event: &Event, span: Span) -> Parts {
     parts_of(span, size, stride, (piece, pieces))
 }
 
-/// The elements of a piece of those that lie in `span`.
+/// The elements of one piece, of all elements in `span`.
 pub(super) fn parts_of(span: Span, size: usize, stride: usize, (piece, pieces): (u16, u16)) -> Parts {
     let step = (size * stride.max(1)).max(1);
     let count = (span.len + step - size.min(step)) / step;

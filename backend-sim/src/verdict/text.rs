@@ -7,7 +7,7 @@ use onesided::backend::{Live, LiveKind};
 use super::{AgentState, Entered, Repeated, Standing, Undelivered, Verdict, VerdictKind};
 use crate::lint::Lint;
 
-/// A report lists so many undelivered transfers, or calls of a loop, and counts the others.
+/// How many undelivered transfers, or calls of a loop, a report lists. It counts the others.
 const LISTED: usize = 8;
 
 impl fmt::Display for VerdictKind {
@@ -109,7 +109,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// A line for each; of many blocks or threads of a kernel that stand at one line, the first and the number of the others.
+/// A line for each agent. If many blocks or threads of a kernel are at one line, only the first is listed, with the number of the others.
 fn write_agents(f: &mut fmt::Formatter<'_>, agents: &[AgentState]) -> fmt::Result {
     for alike in agents.chunk_by(|one, other| one.is_beside(other)) {
         let shown = if alike.len() > LISTED { &alike[..LISTED / 2] } else { alike };

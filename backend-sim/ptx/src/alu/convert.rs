@@ -119,7 +119,7 @@ impl Conversion {
     }
 }
 
-/// What is no number, where a conversion keeps its sign and payload, and mostly makes it quiet. PTX leaves that open; these are the ones in which an H100 does.
+/// The result for a NaN, if the conversion keeps its sign and payload; mostly it becomes quiet. `None` if the result is the usual NaN. PTX leaves this open: the table is what an H100 does.
 fn quiet(from: Type, to: Type, a: u64) -> Option<u64> {
     let sign = |from: u32, to: u32| (a >> from & 1) << to;
     match (from, to) {

@@ -1,9 +1,9 @@
 //! Multiply and add of floats, the most frequent operation that computes.
 //!
-//! A product of two floats is exact in double precision. The sum is rounded to that, and then to a float: which is right unless the first
-//! rounding gave the very middle of two floats. So most results need no call of a function, and a warp's can be computed together.
+//! A product of two floats is exact in double precision. The sum is rounded to a double, and then to a float. That is right unless the first
+//! rounding gave exactly the middle of two floats. So most results need no call of a function, and those of a warp can be computed together.
 
-/// The bits of a multiply-add; whether they may be wrong, so that [`exact`] must compute them.
+/// The bits of a multiply-add, and whether they may be wrong. Then [`exact`] must compute them.
 #[inline(always)]
 pub(crate) fn quick(a: u64, b: u64, c: u64) -> (u64, bool) {
     let [a, b, c] = [a, b, c].map(|bits| f64::from(f32::from_bits(bits as u32)));

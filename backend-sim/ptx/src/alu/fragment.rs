@@ -1,5 +1,5 @@
-//! Fragments of whole matrices (`wmma`). PTX leaves open which lane has which element: here the elements are counted row by row, and each lane has
-//! as many as the others, the first lane the first ones.
+//! Fragments of whole matrices (`wmma`). PTX leaves open which lane has which element. Here the elements are numbered row by row. Each lane has
+//! equally many, in that order.
 
 use super::matrix::{Element, Sum};
 

@@ -15,7 +15,7 @@ pub(crate) struct GroupProduct {
     pub(crate) a: Element,
     pub(crate) b: Element,
     pub(crate) sum: Sum,
-    /// `d - a × b`: one of the two matrices is negated.
+    /// Whether one of the two matrices is negated: `d - a × b`.
     pub(crate) negates: bool,
 }
 

@@ -147,7 +147,7 @@ impl Sum {
         }
     }
 
-    /// Products added up in their order, then `c`, which consists of other floating-point numbers perhaps; rounded once. Products of integers are exact in doubles, and so are their sums.
+    /// The products added up in their order, then `c`, which may be of another floating-point type (`of_c`); the sum is rounded once. Products and sums of integers are exact in doubles.
     pub(crate) fn of(self, a: &[f64], b: &[f64], c: u64, of_c: Self) -> u64 {
         let products = || a.iter().zip(b).fold(0.0, |sum, (a, b)| sum + a * b);
         match self {

@@ -33,7 +33,7 @@ impl Rounding {
 pub(crate) struct Format {
     pub(crate) fraction: u32,
     pub(crate) exponent: u32,
-    /// What an operation gives that has no number as its result.
+    /// The bits of the NaN that operations return.
     pub(crate) nan: u64,
 }
 
@@ -65,8 +65,8 @@ impl Format {
         1 << (self.fraction + self.exponent)
     }
 
-    /// The bits of `± m × 2^e`, rounded. `more`: the exact number is a little larger in magnitude than that, by less than one in `m`'s
-    /// last place; then `m` has at least two bits more than the fraction.
+    /// The bits of `± m × 2^e`, rounded. `more`: the exact number is larger in magnitude, by less than one unit in `m`'s
+    /// last place. Then `m` must have at least two bits more than the fraction.
     pub(crate) fn pack(self, negative: bool, m: u64, e: i32, more: bool, rounding: Rounding) -> u64 {
         let sign = if negative { self.sign() } else { 0 };
         if m == 0 && !more {

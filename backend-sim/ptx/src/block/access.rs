@@ -12,7 +12,7 @@ use crate::op::{AtomicForm, Memory};
 use crate::types::{Order, Scope, Space, mask};
 use crate::world::{Access, AccessKind, Refusal, World, Written};
 
-/// The space and the address in it that a generic address means.
+/// The space and the address within it. A generic address is resolved; any other address is returned as it is.
 #[inline]
 pub(super) fn route(space: Space, address: u64) -> (Space, u64) {
     if space != Space::Generic {
@@ -40,7 +40,7 @@ fn plain_and_global(lanes: impl Lanes, memory: &Memory, addresses: &Row) -> bool
 }
 
 impl Block {
-    /// Whether threads do not make an access together: it is strong, or the world stops one of them at it.
+    /// Whether threads must make an access one by one: it is strong, or the world stops one of them at it.
     #[inline(always)]
     pub(super) fn stops_at(
         &self,
@@ -61,7 +61,7 @@ impl Block {
                 })
     }
 
-    /// Threads of a warp load plainly from global memory, all at once. Whether the world has done so.
+    /// Threads of a warp load plainly from global memory, all at once. False if the loads must be made one by one; then none was made.
     #[expect(clippy::too_many_arguments, reason = "who, where, what and how of an access")]
     #[inline]
     pub(super) fn load_together(
@@ -83,7 +83,7 @@ impl Block {
         true
     }
 
-    /// The same for stores. One that changes nothing is noted as a read is: when another has changed the word, it does.
+    /// The same for stores. A store that changes nothing is noted like a read, because it would change the word after another store to it.
     #[expect(clippy::too_many_arguments, reason = "as for loads")]
     #[inline]
     pub(super) fn store_together(
@@ -107,7 +107,7 @@ impl Block {
         true
     }
 
-    /// The address space is known for most accesses: those to global memory are made where the loop is. `asks`: the world may stop the
+    /// Loads a word. Accesses to global memory are inlined into the loop, because most accesses are of that kind. `asks`: the world may stop the
     /// thread here.
     #[expect(clippy::too_many_arguments, reason = "who, where, what and how of an access")]
     #[inline(always)]
@@ -351,7 +351,7 @@ impl Block {
         Access { commutes: form.commutes, ..access }
     }
 
-    /// Stops the thread before a strong access to shared memory, at this generic address, unless it was let go on. Whether it is strong.
+    /// Stops the thread before a strong access to shared memory, at this generic address, unless it was let go on. Returns whether the access is strong.
     #[inline]
     pub(super) fn announce_inside(
         &mut self,
@@ -424,7 +424,7 @@ impl Block {
 
     #[inline]
     pub(super) fn shared_range(&self, index: usize, at: u64, bytes: u8, place: Place) -> Result<usize, Halt> {
-        // Addresses of shared memory may be words of 32 bits with anything above them.
+        // An address of shared memory has 32 bits: one with bits above them is out of bounds.
         let begin = at as u32 as usize;
         if at >> 32 == 0 && begin + usize::from(bytes) <= self.shared.bytes.len() {
             return Ok(begin);

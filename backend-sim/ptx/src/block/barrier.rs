@@ -31,8 +31,7 @@ pub(super) struct Arrival {
 }
 
 impl Block {
-    /// Threads of a warp come to a barrier; of those on the lanes in `holding`, the predicate to reduce is true. They wait, and perhaps were
-    /// the last ones.
+    /// Threads of a warp come to a barrier and wait, unless they are the last ones. `holding`: the lanes whose predicate to reduce is true.
     pub(super) fn come_to_barrier(
         &mut self,
         world: &mut impl World,
@@ -105,8 +104,8 @@ impl Block {
         Ok(())
     }
 
-    /// How many threads a barrier with a number of its own counts: a warp whose live threads have all come counts in full, also where
-    /// others have exited or were never there.
+    /// How many threads have come to a barrier that was given a number of threads. A warp counts as 32 once all its live threads have come, even if
+    /// others have exited or never existed.
     fn counted(&self, barrier: &Named) -> usize {
         let come = || barrier.waiting.iter().chain(&barrier.passed).copied();
         let mut warps: Vec<usize> = come().map(|index| index / 32).collect();
@@ -120,7 +119,7 @@ impl Block {
         counted
     }
 
-    /// The threads that have ended and did not arrive, of the warps that have come: their end was waited for, which tells nothing of what they have done.
+    /// In the warps that have come, the threads that have ended without arriving. The barrier has waited for their end, but that does not order what they have done.
     fn ended_beside(&self, barrier: &Named) -> Vec<usize> {
         if self.live == self.threads.len() {
             return Vec::new();
@@ -142,7 +141,7 @@ impl Block {
             return Ok(());
         }
         let mut barrier = std::mem::take(&mut self.barriers[number]);
-        // One with a number of its own has not waited for those that have exited.
+        // a barrier that was given a number of threads has not waited for those that have exited
         let for_all_left = barrier.count.is_none() || self.live == self.threads.len();
         if come == self.live && barrier.passed.is_empty() && for_all_left {
             self.order.meet_all();
@@ -183,7 +182,7 @@ impl Block {
         Ok(())
     }
 
-    /// A thread has ended: those who wait for all that are left may have waited for it only.
+    /// A thread has ended. That may complete what others wait for, because they wait for all threads that are left.
     pub(super) fn exited(&mut self, world: &mut impl World, index: usize) -> Result<(), Halt> {
         self.live -= 1;
         let thread = &mut self.threads[index];
@@ -216,7 +215,7 @@ impl Block {
         }
     }
 
-    /// Everybody waits for somebody of the block: says who for whom.
+    /// The fault of a block whose threads all wait for each other. It names two of them.
     pub(super) fn stuck(&self) -> Halt {
         let waiting = || self.threads.iter().enumerate().filter(|(_, thread)| thread.is_live());
         let first =

@@ -1,7 +1,7 @@
 //! Bulk copies between global and shared memory.
 //!
-//! The bytes are moved at once: that is one of the times at which they may be. What orders a copy is its [mbarrier](super::mbarrier), as on a GPU: who waits
-//! for the phase knows what the copying thread did before, and that the copy is over. [`Copies`](super::copies::Copies) knows who does not.
+//! The bytes move when a copy is issued, which PTX allows. As on a GPU, the [mbarrier](super::mbarrier) orders a copy: a thread that waits
+//! for the phase comes after what the copying thread did before, and knows that the copy is over. [`Copies`](super::copies::Copies) finds accesses of threads that do not know.
 
 use super::shared::{By, Touch};
 use super::thread::Thread;
@@ -9,11 +9,11 @@ use super::{Block, FaultKind, Halt};
 use crate::decode::window;
 use crate::module::Place;
 use crate::op::{AtomicForm, Bulk, MBarrier, Memory};
-use crate::types::{Order, Scope, Space, mask};
-use crate::world::{AccessKind, Within, World};
+use crate::types::{Order, Scope, Space};
+use crate::world::{Access, AccessKind, Within, World};
 
 impl Block {
-    /// The address of shared memory that an operand means: of the space, or generic.
+    /// The address within shared memory that an operand means. `in_space`: the operand may be an address in the space; a generic one is accepted always.
     pub(super) fn shared_address(&self, address: u64, in_space: bool, index: usize, place: Place) -> Result<u64, Halt> {
         match address & !(window::SHARED - 1) {
             0 if in_space => Ok(address),
@@ -69,7 +69,11 @@ impl Block {
                 within: Within::Alone,
             };
             let access = self.access(index, &memory, global.wrapping_add(offset), access_kind, place);
-            self.announce(world, &access)?;
+            // a copy of elements may read less than it writes, and then accesses no more
+            let read = if kind == Bulk::Elements { barrier.saturating_sub(offset).min(8) } else { 8 };
+            if read > 0 {
+                self.announce(world, &access)?;
+            }
             let touch = Touch {
                 thread: index,
                 place,
@@ -81,10 +85,10 @@ impl Block {
             };
             self.touch(world, at, step.into(), touch)?;
             if to_shared {
-                // Of a copy that reads less than it writes, only what is read is accessed.
-                let read = if kind == Bulk::Elements { barrier.saturating_sub(offset) } else { u64::MAX };
-                let value = if read == 0 { Ok(0) } else { world.load(&access) };
-                let value = self.accepted(value, &access, index)? & mask(read.min(8) as u32 * 8);
+                let value = match read >= u64::from(step) {
+                    true => self.accepted(world.load(&access), &access, index)?,
+                    false => self.load_a_part(world, &access, read, index)?,
+                };
                 self.shared.store(at, step, value);
                 self.changed(index, window::SHARED + at as u64, step);
             } else {
@@ -105,6 +109,18 @@ impl Block {
         }
         (thread.copied, thread.copy) = (0, None);
         Ok(())
+    }
+
+    /// The first bytes of a word, and zeros behind them.
+    fn load_a_part(&mut self, world: &mut impl World, word: &Access, bytes: u64, index: usize) -> Result<u64, Halt> {
+        let (mut value, mut done) = (0, 0);
+        while done < bytes {
+            let size = 1 << (bytes - done).ilog2();
+            let access = Access { address: word.address + done, bytes: size as u8, ..*word };
+            value |= self.accepted(world.load(&access), &access, index)? << (8 * done);
+            done += size;
+        }
+        Ok(value)
     }
 
     /// `[destination, source, bytes, –]`: elements of shared memory are combined with those of global memory, each by an atomic of its own.

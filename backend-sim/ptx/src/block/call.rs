@@ -54,7 +54,7 @@ impl Block {
     /// Answers a call: its threads go on with this result, whose low bytes are taken. If the call changed global memory, say so to
     /// [`Block::wake`], too. `observed` says that the call changed nothing and only looked at global memory at these addresses (as
     /// `nvshmem_test` does, or a compare-and-swap that fails): then a loop that calls it again and again is a spin on them. Other calls are
-    /// visible to others, so that no loop around them is a spin.
+    /// visible to others, so a loop around them is not a spin.
     ///
     /// # Panics
     /// If no such call waits for an answer.
@@ -88,8 +88,8 @@ impl Block {
         }
     }
 
-    /// The block's own memory that an argument of a call points to, shared or of the calling thread: these bytes. Nothing if the address is
-    /// one of global memory, or not all bytes lie within.
+    /// Bytes of the block's own memory that an argument of a call points to: shared memory, or local memory of the call's first thread. `None` if the address is
+    /// not in such memory, or if not all bytes lie within it.
     pub fn read_own(&self, call: &Call, address: u64, bytes: usize) -> Option<&[u8]> {
         let at = usize::try_from(address & (window::SHARED - 1)).ok()?;
         let memory = match address & !(window::SHARED - 1) {
@@ -100,8 +100,8 @@ impl Block {
         memory.get(at..at.checked_add(bytes)?)
     }
 
-    /// Writes to the block's own memory that an argument of a call points to, before the call is answered: to local memory for each of the
-    /// threads that call. Whether the bytes lie within.
+    /// Writes to the block's own memory that an argument of a call points to, before the call is answered. If that is local memory, it writes to that of each
+    /// calling thread. False if not all bytes lie within such memory; then nothing was written.
     pub fn write_own(&mut self, call: &Call, address: u64, bytes: &[u8]) -> bool {
         if self.read_own(call, address, bytes.len()).is_none() {
             return false;
@@ -123,7 +123,7 @@ impl Block {
             return true;
         }
         self.shared.bytes[at..at + bytes.len()].copy_from_slice(bytes);
-        // From now on it is written, by the thread that calls, and later than any moment at which the world has heard of it.
+        // It counts as a write of the calling thread, later than any moment that the world knows of.
         let touch = Touch {
             thread,
             place: call.place,
@@ -154,15 +154,15 @@ impl Block {
         let printed = print::format(&text, |request| {
             Ok::<_, Halt>(match request {
                 print::Request::Word(bytes) => {
-                    at = at.next_multiple_of(bytes.into());
+                    at = at.checked_next_multiple_of(bytes.into()).unwrap_or(u64::MAX);
                     let value = self.inspect(world, thread, index, at, bytes, place)?;
-                    at += u64::from(bytes);
+                    at = at.wrapping_add(bytes.into());
                     print::Answer::Word(value)
                 }
                 print::Request::Text => {
-                    at = at.next_multiple_of(8);
+                    at = at.checked_next_multiple_of(8).unwrap_or(u64::MAX);
                     let text = self.inspect(world, thread, index, at, 8, place)?;
-                    at += 8;
+                    at = at.wrapping_add(8);
                     print::Answer::Text(self.text(world, thread, index, text, place)?)
                 }
             })
@@ -174,7 +174,7 @@ impl Block {
         Ok(())
     }
 
-    /// What an `assert` says that does not hold.
+    /// The fault of an `assert` that does not hold. Fails if its texts cannot be read.
     pub(super) fn assertion(
         &mut self,
         world: &mut impl World,
@@ -204,7 +204,7 @@ impl Block {
         }
     }
 
-    /// A thread waits at an external call: alone that is a call; a group calls when all of it are there.
+    /// A thread has come to an external call. Stops with the call if the thread calls alone, or if all threads of its group have come.
     pub(super) fn called(&mut self, index: usize) -> Result<(), Halt> {
         let State::Call { external, place, .. } = self.threads[index].state else { return Ok(()) };
         let function = &self.module.externals[usize::from(external)];
@@ -287,7 +287,7 @@ impl Block {
         site.into_iter().flat_map(|site| thread.arguments(site))
     }
 
-    /// Of a group, one calls, and another has ended.
+    /// The fault of a call of a group, one of whose threads has ended.
     fn ended_without(&self, index: usize, ended: usize) -> Halt {
         let (name, place) = match self.threads[index].state {
             State::Call { external, place, .. } => (&self.module.externals[usize::from(external)].name[..], place),
@@ -297,7 +297,7 @@ impl Block {
         self.fault(FaultKind::GroupCall, index, place, message)
     }
 
-    /// Of a group, one has called and another waits elsewhere.
+    /// The fault of a call of a group, one of whose threads waits elsewhere.
     pub(super) fn missing_from_group(&self, index: usize) -> Halt {
         let State::Call { external, place, .. } = &self.threads[index].state else {
             return self.fault(FaultKind::GroupCall, index, Place::default(), "a call of a group is not complete");
@@ -321,7 +321,7 @@ impl Block {
         self.fault_with(FaultKind::GroupCall, (index, *place), elsewhere.unwrap_or((index, *place)), message)
     }
 
-    /// Reads for printing, and tensor maps: no access of the kernel.
+    /// Reads text to print, or a tensor map. In global memory, that does not count as an access of the kernel.
     pub(super) fn inspect(
         &mut self,
         world: &mut impl World,

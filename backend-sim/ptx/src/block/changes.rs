@@ -2,15 +2,15 @@
 
 use super::cycle::{Read, overlap};
 
-/// So many changes of memory are kept; who comes after more than that looks again.
+/// How many changes of memory are kept. A thread whose round saw more than these looks again.
 const KEPT_CHANGES: usize = 64;
 
-/// The last changes of memory that the block has seen. What changes within a round of a spin may have been read before that, or not yet.
+/// The last changes of memory that the block has seen. They are kept because a round of a spin may have read a word before or after it changed.
 #[derive(Clone, Debug)]
 pub(super) struct Changes {
     last: [(u64, u64); KEPT_CHANGES],
     count: u64,
-    /// What the world says that it is.
+    /// The time, as the [world](crate::World::now) counts it.
     pub(super) now: u64,
 }
 
@@ -32,7 +32,7 @@ impl Changes {
         Begin { changes: self.count, now: self.now }
     }
 
-    /// Whether something of what was read has changed behind that, in a round that began at this time. `any`: more was read than this.
+    /// Whether something that was read in a round has changed after it was read. `since`: when the round began. `any`: more was read than `reads` says.
     pub(super) fn touch(&self, reads: &[Read], any: bool, since: Begin) -> bool {
         let changed = |read: &Read| {
             (read.when.changes..self.count).any(|number| {

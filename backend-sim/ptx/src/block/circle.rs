@@ -1,8 +1,8 @@
 //! When threads only wait together: they meet in each round of a loop, at votes, shuffles or barriers, and the states of all of them repeat.
 //!
-//! None of them waits alone. One that reads what does not change comes to the next meeting nevertheless, as others wait for it there, and goes
-//! on as often as they do. So states are compared where threads meet, of all that do at once, by Brent's method, too. Where they are the same
-//! again and nobody has met anybody else, all are parked behind that meeting, until anything changes that any of them has read.
+//! None of them waits alone. A thread whose own reads find nothing new still comes to the next meeting, because others wait for it there, and goes
+//! on as often as they do. So states are compared where threads meet, for all of them at once, by Brent's method, too. If all states are the same
+//! again, and no thread has met others in between, all are parked behind that meeting, until something changes that one of them has read.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::world::World;
 /// What is kept of a thread since a meeting.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Circle {
-    /// Who met there, if a state of each is kept. One of another time is not the same.
+    /// The threads that met there, if a state of each is kept. Only the same allocation counts as the same meeting.
     with: Option<Arc<[usize]>>,
     pub(super) cycle: Cycle,
     /// Meetings since then.
@@ -40,9 +40,9 @@ impl Circle {
 enum Met {
     /// They are all in the states that are kept.
     Again,
-    /// They are in other states, or some are among themselves.
+    /// Some are in other states, or only a part of the threads has met.
     Other,
-    /// They are not those of whom states are kept.
+    /// No common meeting of theirs is kept.
     Others,
 }
 
@@ -77,7 +77,7 @@ impl Block {
         Ok(())
     }
 
-    /// Threads meet in another way: states that are kept of them say nothing.
+    /// Threads meet in another way, so the states that are kept of them are of no use.
     pub(super) fn meet_otherwise(&mut self, members: impl IntoIterator<Item = usize>) {
         if self.paces.any_active() {
             for thread in members {

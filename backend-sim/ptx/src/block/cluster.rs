@@ -5,8 +5,8 @@ use super::{Block, FaultKind, Halt};
 use crate::module::Place;
 use crate::world::World;
 
-/// The number that threads wait at, beyond those of named barriers. Threads may arrive for the next time before all have waited for the last:
-/// the order of threads knows every other time by the next number.
+/// The number of this barrier, beyond those of named barriers. Threads may arrive for the next time before all have waited for the last time.
+/// So [`Order`](super::order::Order) uses this number and the next one in turn.
 const NUMBER: usize = 16;
 
 /// Who has come to it.
@@ -14,7 +14,7 @@ const NUMBER: usize = 16;
 pub(super) struct Cluster {
     /// Who has arrived since all had arrived last.
     arrived: Vec<usize>,
-    /// Who had arrived by then, and has not waited for that.
+    /// The threads that had arrived by then, and have not waited for it yet.
     through: Vec<usize>,
     /// How often all have arrived.
     times: usize,
@@ -66,7 +66,7 @@ impl Block {
         if arrived.is_empty() || arrived.iter().filter(is_live).count() < self.live {
             return Ok(());
         }
-        // it has waited for the end of those that have not arrived, which tells nothing of what they have done
+        // the barrier has waited for the end of those that have not arrived, but that does not order what they have done
         let is_missing = |index: &usize| !self.threads[*index].is_live() && !arrived.contains(index);
         let missing: Vec<usize> = (0..self.threads.len()).filter(is_missing).collect();
         let mut waiting = std::mem::take(&mut self.cluster.arrived);

@@ -19,8 +19,8 @@ use crate::module::Place;
 use crate::op::{Bulk, Group};
 use crate::world::World;
 
-/// The number of bulk copies in flight of a block that are told apart. To a [`World`], copy `n` is number `threads + n` of the block. Numbers are used
-/// again: if nobody waits for more copies than that, the oldest count as complete.
+/// How many bulk copies in flight of a block are told apart. To a [`World`], copy `n` is number `threads + n` of the block. Numbers are
+/// reused in turn, so a copy counts as complete after this many later copies of the block.
 pub const COPIES: usize = 64;
 
 /// The number of groups that are kept for a thread that does not wait for them.
@@ -91,7 +91,7 @@ impl Block {
             let moment = world.moment((threads + name.0) as u32);
             let order = &self.order;
             self.copies.flying.retain(|copy| copy.name.0 != name.0 && !order.is_over(copy.name));
-            let end = begin + bytes as usize;
+            let end = begin.saturating_add(bytes as usize);
             self.copies.flying.push(Copy { name, begin, end, kind, thread: index, place, moment });
             if kind != Bulk::ToShared {
                 self.copies.groups.entry(index).or_default().open.push(name);
@@ -103,7 +103,7 @@ impl Block {
         Ok(())
     }
 
-    /// All bytes of a copy are moved: whoever sees the phase of its mbarrier end knows that it is over.
+    /// All bytes of a copy have moved. A thread that sees the phase of its mbarrier end learns that the copy is over.
     pub(super) fn end_copy(&mut self, world: &mut impl World, thread: &Thread, kind: Bulk, barrier: u64) {
         let Some(number) = thread.copy else { return };
         self.copies.current = None;
@@ -181,7 +181,7 @@ impl Block {
         Err(Box::new(Stop::Fault(Box::new(fault))))
     }
 
-    /// A copy, or a product, comes behind a write of a thread, and nothing makes that visible to it.
+    /// The fault of a copy or product that comes after a thread's write without a fence that makes the write visible to it.
     #[cold]
     pub(super) fn may_not_see(
         &self,

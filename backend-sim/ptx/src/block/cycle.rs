@@ -4,9 +4,9 @@ use super::changes::{Begin, Changes};
 use super::lanes::Row;
 use super::thread::Frame;
 
-/// More reads than this in a cycle: any change wakes.
+/// If a cycle has more reads than this, any change of memory wakes the thread.
 const MOST_READS: usize = 1024;
-/// More words of its own memory than this that a thread has changed since its state was kept: it does not only wait.
+/// If a thread has changed more words of its local memory than this since its state was kept, it does not only wait.
 const MOST_OWN: usize = 64;
 
 /// A range of addresses that was read, and when.
@@ -26,7 +26,7 @@ pub(super) fn overlap((at, length): (u64, u8), address: u64, bytes: u64) -> bool
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Watch {
     pub(super) ranges: Vec<(u64, u8)>,
-    /// More than the ranges.
+    /// Whether more was read than the ranges, so that any change counts.
     pub(super) any: bool,
 }
 
@@ -118,7 +118,7 @@ impl Cycle {
         self.reads.len() == MOST_READS
     }
 
-    /// The thread is about to write to its local memory. Whether that can be taken back.
+    /// The thread is about to write to its local memory. False if the old value is not kept, so the state cannot be the same again.
     pub(super) fn writes_own(&mut self, local: &[u8], at: usize) -> bool {
         let (words, number) = (&mut self.own.words, at / 8);
         if words.iter().all(|&(word, _)| word != number)

@@ -54,7 +54,7 @@ impl Block {
                     lanes.each(|lane| threads[lane].frame.pc = at as u32);
                 }};
             }
-            // Each thread waits, and goes on behind this operation.
+            // Each thread waits, and later goes on behind this operation.
             macro_rules! wait {
                 (|$lane:ident| $state:expr) => {{
                     lanes.each(|$lane| threads[$lane].state = $state);
@@ -62,7 +62,7 @@ impl Block {
                     break Ok(Next::End(End::Wait));
                 }};
             }
-            // The operation is one for each thread alone. Whose turn it is begins.
+            // Each thread executes the operation alone. The thread whose turn it is begins.
             macro_rules! alone {
                 () => {
                     if L::MANY {
@@ -80,7 +80,7 @@ impl Block {
                     }
                 };
             }
-            // What one thread does may end the turn: those before it have done it.
+            // One thread's access may end the turn. The lanes before it have made theirs.
             macro_rules! each {
                 (|$lane:ident| $done:expr) => {{
                     let mut ended = None;
@@ -241,7 +241,7 @@ impl Block {
                             break Err(Box::new(Stop::Fence(index, place!())));
                         }
                         self.tell(world);
-                        // between proxies it orders what one thread does, and tells others nothing
+                        // a fence between proxies orders accesses of its own thread, and orders nothing for others
                         match fence {
                             FenceKind::AsyncProxy => self.order.fence_for_copies(index),
                             FenceKind::OtherProxy => {}

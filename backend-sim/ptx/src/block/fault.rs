@@ -41,7 +41,7 @@ pub enum FaultKind {
     BarrierDivergence,
     /// An access beyond shared, local, constant or parameter memory.
     OutOfBounds,
-    /// An address that is no multiple of what is accessed.
+    /// An address that is not a multiple of the access's size.
     Misaligned,
     /// A warp computes something together, and a lane that takes part is not there.
     MissingLanes,

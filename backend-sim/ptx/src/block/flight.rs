@@ -1,8 +1,8 @@
-//! Copies of elements (`cp.async`) and asynchronous stores (`st.async`) into shared memory: from when a thread begins one until somebody has waited
-//! for it. Bulk copies are in [`copies`](super::copies).
+//! Copies of elements (`cp.async`) and asynchronous stores (`st.async`) into shared memory that no thread has waited for. Bulk copies are in
+//! [`copies`](super::copies).
 //!
-//! They are made at once, so nothing goes wrong where nobody waits. That is why each is kept here until its end is waited for: an access to its
-//! words meanwhile is a race with it, also of the thread that has begun it.
+//! Their bytes move when they are issued, so a missing wait does no harm in the simulator. To find it all the same, each copy is kept here until a thread waits for it. Until then
+//! every access to its words is a race with it, also one of the thread that has issued it.
 
 use super::shared::{By, Touch};
 use super::{Block, Fault, FaultKind, Halt, Stop};
@@ -39,7 +39,7 @@ struct Writer {
 /// All copies of a block that nobody has waited for.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Flights {
-    /// Of each thread, those that it waits for itself. There are no threads before the first copy.
+    /// For each thread, the copies that it must wait for itself. Empty before the first copy.
     own: Vec<Own>,
     /// Those that mbarriers wait for.
     counted: Vec<Copy>,
@@ -167,7 +167,7 @@ impl Block {
         }
     }
 
-    /// The words of a copy were written until now: who reads them comes after the wait for it, and not only after its beginning.
+    /// A copy may have written its words until now. So a reader must come after the wait for the copy, and not only after its issue.
     fn have_written(&mut self, world: &mut impl World, copy: Copy) -> Result<(), Halt> {
         let Copy { thread, at, bytes, place, .. } = copy;
         self.touch(

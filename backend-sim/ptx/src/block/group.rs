@@ -1,7 +1,7 @@
 //! Products of warp groups (`wgmma`): four warps begin one together, and it runs beside their threads until they have waited for it.
 //!
-//! It is computed when all 128 threads have come, which is one of the times at which it may be. What it may still be reading and writing then is in
-//! [`under_way`](super::under_way).
+//! It is computed when all 128 threads have come, which PTX allows. [`under_way`](super::under_way) keeps what it may still be reading and
+//! writing after that.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ impl Block {
         first..first + count
     }
 
-    /// A thread has come to an instruction on products of its group: perhaps it is the last one.
+    /// A thread has come to an instruction on products of its group. If it is the last one, the instruction is executed.
     pub(super) fn come_in_group(
         &mut self,
         world: &mut impl World,
@@ -107,7 +107,7 @@ impl Block {
         Ok(())
     }
 
-    /// What all threads of a group have in a register.
+    /// The value of a register, masked, that all threads of a group must agree on. Fails if they do not; `what` names the value in the fault.
     fn agreed(&self, group: Range<usize>, register: Reg, mask: u64, what: &str, place: Place) -> Result<u64, Halt> {
         let first = self.get(group.start, register) & mask;
         match group.clone().find(|&thread| self.get(thread, register) & mask != first) {

@@ -71,7 +71,7 @@ pub(super) trait Lanes: Copy {
         }
     }
 
-    /// The same, by a function that is quick, and says where another must be asked.
+    /// The same, by a quick function that also says on which lanes its result may be wrong. There the other one is called.
     #[inline(always)]
     fn ternary_quick(
         self,

@@ -35,7 +35,7 @@ pub struct Checks {
     pub races: bool,
     /// Reads of shared memory that nobody wrote.
     pub uninitialized: bool,
-    /// Nothing: the world is told what orders threads also where races are not looked for.
+    /// Not a check: the world is told what orders threads, even if races are not looked for.
     pub order: bool,
 }
 

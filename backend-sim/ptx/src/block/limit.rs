@@ -9,7 +9,7 @@ use crate::world::World;
 const SLICE: u64 = 1 << 16;
 
 impl Block {
-    /// A thread jumps back in a block that has run for some time: whether it may.
+    /// A thread jumps back in a block that has run for some time. Fails if the block may not go on.
     #[cold]
     pub(super) fn may_go_on(
         &mut self,

@@ -1,4 +1,4 @@
-//! Loops that only look at a word: what ends them, and what they look at in shared memory. Which loops those are, [`polls`](crate::decode) says.
+//! Loops that only look at a word: what ends them, and what they look at in shared memory. [`polls`](crate::decode) finds these loops.
 
 use super::access::route;
 use super::fault::Fault;
@@ -12,8 +12,8 @@ use crate::types::Space;
 use crate::world::{Access, AccessKind, LookBeside, Looks, Until, World};
 
 impl Block {
-    /// A thread was stopped at a load or a compare-and-swap: if it is in a loop that does nothing else, what ends that. A round of the loop that goes on leaves
-    /// nothing behind, so the thread may as well be let go on only when what it finds ends the loop. `words`: whether it accesses
+    /// What ends the loop of a thread that was stopped at a load or an atomic, if the loop does nothing else. `None` if the access is not in such a loop. A round that does not end the loop
+    /// leaves nothing behind, so the world may let the thread go on only when its look would end the loop. `words`: whether it accesses
     /// [words](World::accesses_words).
     pub fn ends_loop(&self, first: &Access, words: bool) -> Option<Looks> {
         let thread = first.thread as usize;
@@ -63,8 +63,8 @@ impl Block {
         rows[begin as usize + usize::from(register)][thread % 32]
     }
 
-    /// A thread begins to wait in such a loop for a word of shared memory. It looks there now: that may race with what others do, or nobody may have
-    /// written there. The [fault](Stop::Fault), if it does.
+    /// A thread begins to wait in such a loop for a word of shared memory, and looks at it now. Returns the [fault](Stop::Fault) if the look races, or if
+    /// nobody has written the word; `None` if nothing is wrong.
     pub fn looks(&mut self, world: &mut impl World, look: &Access) -> Option<Box<Fault>> {
         let touch = Touch {
             thread: look.thread as usize,
@@ -81,8 +81,8 @@ impl Block {
         Some(fault)
     }
 
-    /// The look that ends the loop comes after this, and not after what the word has told later. `None`: after nothing. The thread goes on
-    /// next.
+    /// The look that ends the loop learns `told`, and nothing that was released at the word later. With `None` it learns nothing. Call it just before the thread goes
+    /// on.
     pub fn reads_as_of(&mut self, thread: usize, told: Option<&ToldInBlock>) {
         self.order.reads_as_of(thread, told);
     }
@@ -92,7 +92,7 @@ impl Block {
         self.shared.load(offset(address), bytes)
     }
 
-    /// What lies there, in words.
+    /// The name of what lies there, for reports.
     pub fn named_in_shared(&self, address: u64) -> String {
         self.in_shared(offset(address))
     }

@@ -1,6 +1,6 @@
 //! Matrices that a warp holds together: rows in shared memory, and what all 32 lanes compute.
 //!
-//! A row is an access of the lane that names it, like any other. That lanes compute together orders no accesses of theirs: PTX does not say so of
+//! A row is an ordinary access of the lane that names it. Computing together does not order the lanes' accesses, because PTX does not promise that for
 //! these instructions.
 
 use super::thread::{State, Thread};
@@ -61,7 +61,7 @@ impl Block {
         self.registers[thread / 32][at][thread % 32]
     }
 
-    /// A lane has come, and not all others of a whole warp are there or will come.
+    /// The fault of a lane that has come, while another lane of a full warp does not exist or has ended.
     #[cold]
     pub(super) fn lane_is_missing(&self, index: usize, members: &[usize], place: Place) -> Halt {
         let missing = (0..32).find(|lane| !members.iter().any(|member| member % 32 == *lane)).unwrap_or(0);

@@ -1,7 +1,7 @@
 //! Mbarriers: barriers in shared memory that count arrivals of threads and bytes of copies, phase after phase.
 //!
-//! Whoever sees that a phase is over comes after what those had done who arrived in it, and not after what is told at the mbarrier later. So what was told
-//! until a phase ended is kept when it ends.
+//! A thread that sees the end of a phase comes after what was released at the mbarrier before that end, and not after later releases. So what was released
+//! by then is kept when a phase ends.
 
 use super::shared::{By, Touch};
 use super::thread::{Frame, Thread};
@@ -22,7 +22,7 @@ struct State {
     /// Bytes that are announced and have not come.
     bytes: i64,
     phase: u64,
-    /// Whether it has begun, and was not given up. All that expect arrivals may have dropped out.
+    /// Whether it was initialized and not invalidated. `expected` does not say so: it is 0 if all participants have dropped out.
     is_valid: bool,
 }
 
@@ -73,8 +73,8 @@ pub struct Phase {
 
 /// # Waits
 impl Block {
-    /// A thread was stopped at the test of an mbarrier: if a loop does nothing else, the phase for which it waits. A round of the loop that goes on leaves
-    /// nothing behind, so the thread may as well be let go on only when the phase [is over](Self::is_over).
+    /// The phase that a thread waits for, if it was stopped at a test of an mbarrier in a loop that does nothing else. `None` if the test is not in such a loop. A failed test leaves
+    /// nothing behind, so the world may let the thread go on only when the phase [is over](Self::is_over).
     pub fn awaits(&self, test: &Access) -> Option<Phase> {
         let index = test.thread as usize;
         let Frame { code, registers, .. } = self.threads[index].frame;
@@ -85,13 +85,13 @@ impl Block {
         Some(Phase { mbarrier: test.address, is_odd: is_odd(operand, parity) })
     }
 
-    /// Whether a phase is over, or there is no mbarrier, so that a test of it says so.
+    /// Whether a phase is over. True also if there is no mbarrier, so that the thread goes on and its test reports that.
     pub fn is_over(&self, phase: Phase) -> bool {
         let state = self.mbarrier_at(phase);
         !state.is_valid || (state.phase == 1) != phase.is_odd
     }
 
-    /// Arrivals that are missing until a phase is over that is not, and bytes of copies.
+    /// How many arrivals, and bytes of copies, are missing until a phase is over that is not over yet.
     pub fn missing_in(&self, phase: Phase) -> (u64, i64) {
         let state = self.mbarrier_at(phase);
         (state.pending, state.bytes)
@@ -102,7 +102,7 @@ impl Block {
     }
 }
 
-/// The parity of the phase that a test is about: its operand says it, or is a state of the mbarrier in that phase.
+/// Whether a test is about an odd phase. The operand is the parity itself, or a state of the mbarrier in that phase.
 fn is_odd(operand: u64, is_parity: bool) -> bool {
     let bit = if is_parity { operand } else { operand >> 63 };
     bit & 1 == 1
@@ -136,7 +136,7 @@ impl Block {
         if access.order.is_strong() {
             self.announce(world, &access)?;
         }
-        // Its own operations do not race; before it is initialized, there is none.
+        // operations on an mbarrier do not race with each other, except its initialization
         let reads = kind != MBarrier::Init;
         let touch = Touch {
             thread: index,
@@ -175,17 +175,17 @@ impl Block {
                 world.accessed_shared(&access, None);
                 return Ok(u64::from(done));
             }
-            MBarrier::ExpectTx => new.bytes += operand as i64,
+            MBarrier::ExpectTx => new.bytes = new.bytes.saturating_add_unsigned(operand),
             MBarrier::ArriveExpectTx => {
-                new.bytes += operand as i64;
+                new.bytes = new.bytes.saturating_add_unsigned(operand);
                 new.pending = new.pending.wrapping_sub(1);
             }
-            MBarrier::Arrive => new.pending = new.pending.wrapping_sub(operand),
+            MBarrier::Arrive => new.pending = new.pending.checked_sub(operand).unwrap_or(u64::MAX),
             MBarrier::ArriveDrop => {
-                new.pending = new.pending.wrapping_sub(operand);
+                new.pending = new.pending.checked_sub(operand).unwrap_or(u64::MAX);
                 new.expected = new.expected.saturating_sub(operand);
             }
-            MBarrier::CompleteTx => new.bytes -= operand as i64,
+            MBarrier::CompleteTx => new.bytes = new.bytes.saturating_sub_unsigned(operand),
             MBarrier::ArriveBehindCopies { counts } => {
                 self.follow(world, index, address, old.phase == 1)?;
                 new.pending = new.pending.wrapping_sub(counts.into());
@@ -214,7 +214,7 @@ impl Block {
         Ok(word)
     }
 
-    /// What an operation on an mbarrier is to the world. Arrivals commute in one phase: what they return says which that is.
+    /// The access that the world sees for an operation on an mbarrier. Arrivals in one phase commute: the result that they return identifies that phase.
     fn mbarrier_access(&self, index: usize, kind: MBarrier, address: u64, place: Place) -> Access {
         // bytes that are announced after the last arrival are those of the next phase
         let commutes =

@@ -1,4 +1,4 @@
-//! A thread block: it runs its threads in a fixed order, each until it must wait, and stops where others may act. Threads of a warp that stand
+//! A thread block. It runs its threads in a fixed order, each until it must wait, and stops where others may act. Threads of a warp that are
 //! at the same instruction run together.
 
 mod access;
@@ -85,20 +85,20 @@ pub struct Block {
     current: usize,
     /// That thread was stopped at an access or fence, and makes it now.
     announced: bool,
-    /// That thread comes to something that each thread does alone.
+    /// That thread has reached an operation that each thread executes alone.
     alone: bool,
     /// That thread has looked at memory so long that others come first.
     others_first: bool,
     live: usize,
     parked: usize,
-    /// Nobody could go on, and nothing that can make a difference has happened since: to be asked again costs nothing.
+    /// No thread could go on, and nothing has happened since that would enable one. So the next `run` returns at once.
     is_idle: bool,
     changes: Changes,
     paces: Paces,
     /// What has changed in this turn while threads are parked: they look again when it is over.
     changed: Vec<(u64, u8)>,
     steps: u64,
-    /// With more steps than these, a thread that jumps back asks whether it may.
+    /// After this many steps, a thread that jumps back checks whether the block may go on.
     asks_at: u64,
     fault: Option<Box<Fault>>,
 }
@@ -260,7 +260,7 @@ impl Block {
         stop
     }
 
-    /// After a [fault](Stop::Fault): the thread whose fault it is does nothing any more, and the others go on.
+    /// After a [fault](Stop::Fault): stops the thread that caused it for good, and lets the others go on.
     pub fn goes_on_without(&mut self, fault: &Fault) {
         let number = (0..self.threads.len()).find(|&thread| self.who(thread) == fault.who);
         if let Some(number) = number {
@@ -294,7 +294,7 @@ impl Block {
         }
     }
 
-    /// Says that global memory has changed at these addresses: who spins on them runs again. `now`: see [`World::now`].
+    /// Says that global memory has changed at these addresses. Threads that spin on them run again. `now`: see [`World::now`].
     pub fn wake(&mut self, address: u64, bytes: u64, now: u64) {
         self.changes.now = now;
         self.changes.note(address, bytes);
@@ -390,7 +390,7 @@ impl Block {
         self.module.in_shared(self.kernel, at as u64, dynamic.into())
     }
 
-    /// A thread has changed memory: whoever of the block spins on it looks again.
+    /// A thread has changed memory. Threads of the block that spin on it look again.
     #[inline]
     fn changed(&mut self, index: usize, address: u64, bytes: u8) {
         if self.paces.any_active() {
@@ -424,7 +424,7 @@ impl Block {
         Waiting { who: self.who(thread), place, reads: Vec::new(), any: false }
     }
 
-    /// No thread can run: the end, a wait for others, or threads of the block that wait for each other in vain.
+    /// No thread can run. Returns why: all have ended, some wait for the world, or the threads of the block wait for each other, which is a fault.
     fn nobody_ready(&mut self) -> Stop {
         if self.live == 0 {
             return Stop::Finished;
@@ -438,7 +438,7 @@ impl Block {
         }
     }
 
-    /// Whether [`Block::run`] has said that every thread waits, and nothing has happened since that lets one go on: it would say so again.
+    /// Whether [`Block::run`] would return [`Stop::Idle`] at once: it did so before, and nothing has happened since that enables a thread.
     #[inline]
     pub fn is_idle(&self) -> bool {
         self.is_idle

@@ -1,8 +1,8 @@
-//! Happens-before between the threads of a block, by what they tell each other within it: vector clocks that a barrier of the whole block resets.
+//! Happens-before between the threads of a block: vector clocks, which a barrier of the whole block resets.
 //!
-//! An access is known by its epoch (how many barriers of the whole block came before), its thread, and that thread's clock. A clock
-//! advances when its thread releases. What a thread knows of others beyond the last barrier of the block is a row of clocks, which
-//! most threads never need.
+//! An access is identified by its epoch (how many barriers of the whole block came before), its thread, and that thread's clock. A clock
+//! advances when its thread releases. A row of clocks holds what a thread knows of others beyond the last barrier of the block. Most
+//! threads never need one.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use std::sync::Arc;
 /// For each thread the latest clock that is known of it.
 type Row = Arc<[u32]>;
 
-/// What orders threads of a block, as it happens: a [`World`](crate::World) that looks for races in global memory learns it. Bulk copies in flight
-/// have the numbers behind those of the threads: see [`COPIES`](crate::COPIES).
+/// An event that orders threads of a block. A [`World`](crate::World) that looks for races in global memory is told of each. Bulk copies in flight
+/// have numbers behind those of the threads: see [`COPIES`](crate::COPIES).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "a world that listens must handle every kind")]
 pub enum Sync {
@@ -24,18 +24,18 @@ pub enum Sync {
         /// Who goes on behind it.
         into: Vec<usize>,
     },
-    /// Threads arrive at a barrier that they do not wait at, or not yet. What they do from now on is later.
+    /// Threads arrive at a barrier without waiting there, or before they wait. Their later accesses do not come before the barrier.
     Arrive {
         /// Who arrives.
         from: Vec<usize>,
         /// The barrier's number.
         barrier: usize,
-        /// Whether nobody had arrived since all went on behind it last.
+        /// Whether these are the first arrivals since the barrier was last passed.
         first: bool,
-        /// Whether that tells what they have done. Who goes on behind the barrier acts later in any case.
+        /// Whether the arrival releases what the threads have done. If not, threads that pass the barrier only wait for it.
         releases: bool,
     },
-    /// Threads go on behind a barrier: they come after what those who arrived there had done.
+    /// Threads pass a barrier: they come after what the arriving threads had released.
     Pass {
         /// Who goes on.
         into: Vec<usize>,
@@ -67,7 +67,7 @@ pub enum Sync {
         /// Where it is.
         mbarrier: u64,
     },
-    /// A thread has seen that the last phase of an mbarrier is over: it comes after what was told there until then.
+    /// A thread has seen the end of an mbarrier's last phase: it comes after what was released there before that end.
     SeesPhase {
         /// Who has seen it.
         thread: usize,
@@ -76,10 +76,10 @@ pub enum Sync {
     },
 }
 
-/// What a word of shared memory tells whoever reads it, as of a strong write to it.
+/// What was released at a word of shared memory, as of a strong write to it. An acquiring read learns it.
 #[derive(Clone, Debug)]
 pub struct ToldInBlock {
-    /// How many barriers of the whole block came before: behind another one, all threads know it.
+    /// How many barriers of the whole block came before. After one more, all threads know it.
     epoch: u32,
     row: Option<Row>,
 }
@@ -87,34 +87,35 @@ pub struct ToldInBlock {
 #[derive(Clone, Debug)]
 pub(super) struct Order {
     threads: usize,
-    /// What a row has: a clock for each thread; for each bulk copy in flight whether it is over: how often it was, as its number is used again; and
-    /// if there are copies, for each thread up to which clock its writes are visible to them, plus one: all of earlier epochs are then, too.
+    /// The length of a row. A row has a clock for each thread. Then it has a count for each number of a bulk copy: how many copies with that number are
+    /// known to be over. If there are copies, it also has a clock for each thread, plus one: the thread's writes up to that clock are visible to copies,
+    /// and so are all writes of earlier epochs.
     width: usize,
-    /// Of each copy, what all threads know since the last barrier of the block.
+    /// For each number of a copy, how many copies all threads know to be over since the last barrier of the block.
     over: Vec<u32>,
-    /// Of each thread, up to which epoch and clock all threads know that its writes are visible to copies.
+    /// For each thread, the epoch and clock up to which all threads know that its writes are visible to copies.
     visible: Vec<(u32, u32)>,
-    /// What the world has not been told, if it is to be told. Of strong accesses to global memory it knows already.
+    /// Events that the world has yet to be told. `None` if it wants none. Strong accesses to global memory are not among them: the world makes those itself.
     pub(super) untold: Option<Vec<Sync>>,
     pub(super) epoch: u32,
     clocks: Vec<u32>,
-    /// Whether anything has been told since the last barrier of the block: most blocks have nothing else.
+    /// Whether threads were ordered in another way since the last barrier of the block. In most blocks they never are.
     news: bool,
     known: Vec<Option<Row>>,
-    /// What a thread's last fence released, and what its strong reads since then have brought, for a fence to acquire.
+    /// What a thread's last fence released; and what its relaxed reads since then have found, which its next fence acquires.
     fenced: Vec<Option<Row>>,
     pending: Vec<Option<Row>>,
-    /// What was released at an address of shared memory, and of an mbarrier, what was until its last phase ended.
+    /// What was released at each address of shared memory; and at each mbarrier, what was released before its last phase ended.
     released: BTreeMap<u64, Row>,
     phases: BTreeMap<u64, Row>,
-    /// A thread's next strong read learns this, and not what is released there now.
+    /// The next strong read of this thread learns this row, and not what is released at the address now.
     as_of: Option<(usize, Option<Row>)>,
-    /// What those had done who arrived at a barrier.
+    /// What the threads that arrived at each barrier had done.
     arrived: BTreeMap<usize, Row>,
 }
 
 impl Order {
-    /// `copies`: how many bulk copies in flight are told apart. `tells`: whether a world is told of what orders threads.
+    /// `copies`: how many numbers bulk copies in flight have. `tells`: whether the world is told what orders threads.
     pub(super) fn new(threads: usize, copies: usize, tells: bool) -> Self {
         Self {
             threads,
@@ -169,7 +170,7 @@ impl Order {
         self.fenced.fill(None);
         self.pending.fill(None);
         self.arrived.clear();
-        // an mbarrier tells of a copy whoever looks at it later
+        // a copy that ended is still learned from its mbarrier, by threads that look at it later
         let (threads, over) = (self.threads, &self.over);
         for released in [&mut self.released, &mut self.phases] {
             released.retain(|_, row| row[threads..].iter().zip(over).any(|(told, known)| told > known));
@@ -181,12 +182,12 @@ impl Order {
         }
     }
 
-    /// Where in a row it begins up to which clocks writes are visible to copies.
+    /// The place in a row where the clocks begin up to which writes are visible to copies.
     fn fences(&self) -> usize {
         self.threads + self.over.len()
     }
 
-    /// What a thread has written, and what it knows that others have, is visible to copies that come later.
+    /// Writes of a thread, and writes of others that it knows of, become visible to copies that come later.
     pub(super) fn fence_for_copies(&mut self, thread: usize) {
         if self.visible.is_empty() {
             return;
@@ -198,8 +199,8 @@ impl Order {
         self.learn(thread, &row);
     }
 
-    /// Whether a write comes before what a thread does now, by what threads of the block tell each other, and no fence in between makes it visible to
-    /// a copy.
+    /// Whether a write is ordered before what a thread does now, within the block, and no fence in between makes it visible to a copy. False also if the
+    /// write is not ordered before.
     pub(super) fn lacks_fence(&self, epoch: u32, other: usize, clock: u32, thread: usize) -> bool {
         let is_told = |row: &Row| row[self.fences() + other] > if epoch < self.epoch { 0 } else { clock };
         self.visible.get(other).is_some_and(|all| *all < (epoch, clock))
@@ -207,7 +208,7 @@ impl Order {
             && !self.known[thread].as_ref().is_some_and(is_told)
     }
 
-    /// Whether a thread knows that a copy is over, which was the `count`th with its number.
+    /// Whether a thread knows that a copy is over: the `count`th with its number.
     pub(super) fn knows_over(&self, thread: usize, (copy, count): (usize, u32)) -> bool {
         let knows = |row: &Row| row[self.threads + copy] >= count;
         self.over[copy] >= count || self.known[thread].as_ref().is_some_and(knows)
@@ -241,7 +242,7 @@ impl Order {
         }
     }
 
-    /// What the world alone is told.
+    /// Notes an event that only the world needs.
     pub(super) fn also(&mut self, sync: Sync) {
         if let Some(untold) = &mut self.untold {
             untold.push(sync);
@@ -285,7 +286,7 @@ impl Order {
         }
     }
 
-    /// What threads have done and know, as of now; what they do next is later.
+    /// A row of what threads have done and know until now. Their clocks advance, so later accesses are not part of it.
     fn done_by(&mut self, from: &[usize]) -> Row {
         self.news = true;
         let mut row = vec![0; self.width];
@@ -351,12 +352,12 @@ impl Order {
         }
     }
 
-    /// What an address tells whoever reads it strongly.
+    /// What an acquiring read of an address would learn now.
     pub(super) fn told_at(&self, address: u64) -> ToldInBlock {
         ToldInBlock { epoch: self.epoch, row: self.released.get(&address).cloned() }
     }
 
-    /// A thread's next strong read comes after this, and not after what was told later. `None`: after nothing.
+    /// A thread's next strong read learns `told`, and nothing that was released later. With `None` it learns nothing.
     pub(super) fn reads_as_of(&mut self, thread: usize, told: Option<&ToldInBlock>) {
         let row = told.filter(|told| told.epoch == self.epoch).and_then(|told| told.row.clone());
         self.as_of = Some((thread, row));

@@ -1,5 +1,5 @@
-//! Which threads may only wait, and what a clock shows them. Every access and every jump asks, so the answers lie together for a warp, apart from what else is kept
-//! of [`Spin`](super::spin::Spin)s.
+//! Which threads may only wait, and what a clock shows them. Every access and every jump needs that. So it is stored compactly for each warp, apart from
+//! the [`Spin`](super::spin::Spin)s.
 
 use super::lanes::{Lanes, each_lane};
 
@@ -21,8 +21,8 @@ struct Pace {
     active: u32,
     /// Of the others, rounds without anything visible.
     rounds: [u8; 32],
-    /// The clocks: how often each has done something visible, and by what they have gone on besides, where a thread waited for its own. What others do
-    /// changes no clock: a loop with a time-out repeats its state, and depends on nothing but what it reads.
+    /// The clocks. A clock counts the visible actions of its thread. If the thread waits for its clock alone, the clock also jumps ahead. What other threads do
+    /// changes no clock. So a loop with a time-out repeats its state, and depends only on what it reads.
     times: [u64; 32],
 }
 
@@ -91,13 +91,13 @@ impl Paces {
         self.warps[thread / 32].times[thread % 32] += time;
     }
 
-    /// A call, or a step, has only looked at memory: that takes longer than to keep a state.
+    /// A call or step has only looked at memory. It costs more than keeping a state, so a state is kept at once.
     pub(super) fn looked(&mut self, thread: usize) {
         let rounds = &mut self.warps[thread / 32].rounds[thread % 32];
         *rounds = (*rounds).max(QUIET_ROUNDS);
     }
 
-    /// Threads on these lanes begin another round. Those of them that need a second look: nothing visible was done for some time.
+    /// Threads on these lanes begin another round. Returns the lanes whose threads have done nothing visible for some rounds, and so may only wait.
     #[inline(always)]
     pub(super) fn round(&mut self, first: usize, lanes: impl Lanes) -> u32 {
         let Pace { active, rounds, .. } = &mut self.warps[first / 32];

@@ -3,14 +3,14 @@
 //! Threads that store the same value by one instruction do not race with each other: compilers make such stores where threads hold the same element.
 //! The earlier ones are kept, because a later store of somebody else must come after all of them.
 //!
-//! Many threads may have read a word, and none of them know of each other. Mostly they did so by one instruction, one after the other: then one
-//! [`Stamp`] is kept for all. A read is forgotten when a later one stands for it: whoever comes after that comes after it.
+//! Many threads may have read a word without being ordered. Mostly they read it by one instruction, one after the other. Then one
+//! [`Stamp`] stands for all of them. A read is forgotten when a later one stands for it: an access that comes after the later read also comes after the earlier one.
 
 use super::order::Order;
 use crate::bytes;
 use crate::module::Place;
 
-/// An access of a thread, or the same of threads that follow each other. Epoch 0: there was none.
+/// An access of a thread, or the same access of several threads with consecutive numbers. Epoch 0: there was none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Stamp {
     epoch: u32,
@@ -25,7 +25,7 @@ struct Stamp {
     moment: u64,
 }
 
-/// Whether whoever accesses now comes after what another thread had done by a moment, as the world knows it.
+/// Whether the current access comes after everything that another thread had done by a moment, because of events that only the world knows.
 pub(super) type Learned<'a> = &'a mut dyn FnMut(usize, u64) -> bool;
 
 impl Stamp {
@@ -34,7 +34,7 @@ impl Stamp {
         same(self) == same(other)
     }
 
-    /// Whether it stands, from now on, for a later access of one of its threads.
+    /// Makes it stand for a later access of one of its threads, too. False if it cannot.
     fn takes(&mut self, other: &Stamp) -> bool {
         if self.first == self.last && self.covers(&Stamp { moment: self.moment, ..*other }) {
             self.moment = other.moment;
@@ -42,7 +42,7 @@ impl Stamp {
         self.moment == other.moment && self.covers(other)
     }
 
-    /// Whether it is, from now on, one with that of the threads behind its own.
+    /// Joins it with the same access of the threads that follow its own. False if they cannot be joined.
     fn joins(&mut self, other: &Stamp) -> bool {
         let follows = self.is_alike(other) && self.moment == other.moment && self.last + 1 == other.first;
         if follows {
@@ -51,12 +51,12 @@ impl Stamp {
         follows
     }
 
-    /// Whether its threads have made the same access as another one's did, and not earlier: whoever comes after it comes after that.
+    /// Whether its threads include those of another stamp, and made the same access, not earlier. Then an access that comes after this stamp comes after the other one.
     fn covers(&self, other: &Stamp) -> bool {
         self.is_alike(other) && self.first <= other.first && other.last <= self.last && self.moment >= other.moment
     }
 
-    /// A thread of these whose access nothing orders before what another one does now.
+    /// One of its threads whose access is not ordered before what `thread` does now. `None`: all are ordered.
     fn unordered(&self, order: &Order, thread: usize, learned: Learned<'_>) -> Option<usize> {
         if self.epoch < order.epoch {
             return None;
@@ -65,7 +65,7 @@ impl Stamp {
         threads.find(|&other| !order.before(self.epoch, other, self.clock, thread) && !learned(other, self.moment))
     }
 
-    /// A thread of these whose write comes before a copy that another one makes, and may not be visible to it.
+    /// One of its threads whose write is ordered before a copy of `thread`, but may not be visible to the copy. `None`: there is none.
     fn invisible(&self, order: &Order, thread: usize) -> Option<usize> {
         let mut threads = (self.first..=self.last).rev().map(usize::from);
         let is_ordinary = self.epoch > 0 && self.writes && self.by_thread;
@@ -78,7 +78,7 @@ impl Stamp {
     }
 }
 
-/// The last write, and the reads since: the last, and those before it that it does not stand for. Also the writes that the last one repeats.
+/// The last write and the last read. `earlier` has the earlier reads for which the last one does not stand, and the writes that the last write repeats.
 #[derive(Clone, Debug, Default)]
 struct Cell {
     write: Stamp,
@@ -205,8 +205,8 @@ impl Shared {
         bytes::put(&mut self.bytes, at, bytes, value).unwrap_or(false)
     }
 
-    /// A write to one of these bytes that does not come before what all of these threads do now, or may not be visible to what they begin: which of them,
-    /// and the write. `learned`: what else orders a thread behind what another had done by a moment.
+    /// Finds a write to one of these bytes that is not ordered before what each of these threads does now, or that may not be visible to what they begin.
+    /// Returns the thread that races, and the write; `None` if there is no such write. `learned`: what else orders a thread behind what another had done by a moment.
     pub(super) fn written_beside(
         &self,
         at: usize,
@@ -228,7 +228,7 @@ impl Shared {
                     return Some((thread, finding(other, false)));
                 }
             }
-            // One that knows of a fence is enough: they begin it together.
+            // It is enough if one thread knows of a fence, because they begin it together.
             let writers = threads.clone().map(|thread| write.invisible(order, thread));
             if let Some(Some(other)) = writers.min_by_key(Option::is_some) {
                 return Some((threads.start, finding(other, true)));
@@ -250,8 +250,8 @@ impl Shared {
         }
     }
 
-    /// Notes an access to bytes that exist, at a [moment](crate::World::moment) of the world. The first race, if there is one, and whether bytes are read that nobody wrote. `learned`: what
-    /// else orders threads, if races are looked for.
+    /// Notes an access to bytes that exist, at a [moment](crate::World::moment) of the world. Returns the first race, if there is one, and whether the access reads bytes that
+    /// nobody wrote. `learned`: what else orders threads; `None` if races are not looked for.
     pub(super) fn touch(
         &mut self,
         at: usize,
@@ -309,7 +309,7 @@ mod tests {
 
     const THREADS: usize = 7;
 
-    /// Against all accesses since the last write that repeats none: a race is found where one of them is unordered, and it is one of these.
+    /// Compares with all accesses since the last write that repeats none. A race is found if and only if one of them is unordered, and the race is with one of those.
     #[test]
     fn no_race_with_a_read_that_is_kept_no_more() {
         let (mut races, mut all_repeated, mut random) = (0, 0, 7_u64);

@@ -1,8 +1,8 @@
 //! When a loop only waits: the state of a thread repeats, and it did nothing visible in between.
 //!
-//! Then only a change of memory can change what it does next, and the thread is parked until there is one. The state is compared at
-//! taken backward branches by Brent's method: with a state that is kept for twice as long each time. So cycles of any length are found,
-//! and a loop that computes pays one comparison a round. [`Paces`](super::pace::Paces) say of whom a state is kept.
+//! Then only a change of memory can change what it does next, so the thread is parked until there is one. The state is compared at
+//! taken backward branches by Brent's method: each kept state is kept twice as long as the one before. So cycles of any length are found,
+//! and a loop that computes pays one comparison per round. [`Paces`](super::pace::Paces) say of which threads a state is kept.
 //!
 //! A thread that meets others in its rounds does not wait alone: see [`circle`](super::circle).
 
@@ -13,7 +13,7 @@ use super::lanes::Row;
 use super::thread::Thread;
 use crate::op::Special;
 
-/// After so many rounds that are not alike, but do nothing visible, others come first, if the world wants that: it may count how often it looks.
+/// After so many rounds without a visible effect whose states differ, others come first, if the world wants that: the thread may count how often it looks.
 const MANY_ROUNDS: u32 = 128;
 
 /// What the rounds of a thread have come to.
@@ -82,14 +82,14 @@ impl Spin {
         self.cycle.timed
     }
 
-    /// Its state changes now, and will be the same in the rounds behind that.
+    /// Its clock jumps now, and later rounds may repeat a state. So states are kept and compared from the next round on.
     pub(super) fn compares_soon(&mut self) {
         (self.since, self.power) = (0, 1);
     }
 }
 
 impl Thread {
-    /// It is about to write to its local memory, and a state of it is kept. Whether that can be taken back.
+    /// It is about to write to its local memory, and a state of it is kept. False if the old value is not kept, so the state cannot be the same again.
     pub(super) fn writes_own(&mut self, at: usize) -> bool {
         let Spin { cycle, circle, .. } = &mut self.spin;
         if circle.is_kept() && !circle.cycle.writes_own(&self.local, at) {

@@ -1,7 +1,7 @@
 //! Straight code: arithmetic, plain accesses to global memory, and jumps. Most instructions are of this kind.
 //!
-//! The loop is small, so that what it needs stays in registers of the processor. Whatever needs more is left to
-//! [`execute`](super::execute), which comes back behind it: so an operation that does not go on here has done nothing.
+//! The loop is small, so that its variables stay in registers of the processor. It leaves all other operations to
+//! [`execute`](super::execute), which returns here afterwards. So an operation that is left to `execute` must have done nothing here.
 
 use super::lanes::{self, Lanes, Row};
 use super::thread::Thread;
@@ -42,7 +42,7 @@ impl Block {
         self.tell(world);
         let ops = &code.ops[..];
         let lead = lanes.lead();
-        // Instructions are counted where threads jump, and in the end: those from here on.
+        // Instructions are counted at jumps and at the end: all since this one.
         let mut counted = pc;
         // Of one thread: whether its reads are noted.
         let mut is_active = !L::MANY && self.paces.is_active(first + lead);
@@ -76,7 +76,7 @@ impl Block {
                 continue;
             }};
         }
-        // A plain access is made where it is used, so that mostly it is nowhere in memory.
+        // A macro, so that the description of the access is mostly optimized away.
         macro_rules! plain {
             ($bytes:literal, $address:expr, $kind:ident) => {
                 plain::<$bytes>(first + lead, $address, AccessKind::$kind, place!())

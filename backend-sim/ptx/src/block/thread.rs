@@ -20,7 +20,7 @@ pub(super) struct Thread {
     /// Local memory of all frames.
     pub(super) local: Vec<u8>,
     pub(super) carry: bool,
-    /// The bytes of a bulk copy that are copied, or the copies that a multicast access has reached: the thread may be stopped within.
+    /// How many bytes of a bulk copy are copied, or how many copies a multicast access has reached. It is kept because the thread may be stopped in between.
     pub(super) copied: u64,
     /// The bulk copy that it makes, within which it was stopped.
     pub(super) copy: Option<usize>,
@@ -90,7 +90,7 @@ pub(super) struct Together {
 }
 
 impl Together {
-    /// Whether two threads wait for the same. With matrices they stand at the same instruction.
+    /// Whether two threads take part in the same operation. With matrices they must be at the same instruction.
     pub(super) fn is_with(&self, other: &Self) -> bool {
         let same_place = self.place == other.place || !matches!(self.kind, Warp::Matrix(_) | Warp::Group(_));
         same_place && self.kind == other.kind && self.mask == other.mask
@@ -107,7 +107,7 @@ impl Thread {
         }
     }
 
-    /// Returns from a function: the result goes into the caller's slot, and the caller runs on. Without a caller the thread ends.
+    /// Returns from a function: the result goes into the caller's slot, and the caller goes on. A thread without a caller ends.
     pub(super) fn leave(&mut self, module: &Module) {
         let Some(caller) = self.frames.pop() else {
             self.state = State::Exited;

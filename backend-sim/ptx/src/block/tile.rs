@@ -1,7 +1,7 @@
 //! Tiles of tensors between global and shared memory, as a [tensor map](TensorMap) describes them.
 //!
-//! They are bulk copies: moved at once, which is one of the times at which they may be, and in flight until somebody waits, as
-//! [`copies`](super::copies) has it. What lies outside of the tensor is filled in by a load, and left alone by a store, which takes the end of a row for a
+//! They are bulk copies. Their bytes move when they are issued, which PTX allows, and they are in flight until a thread waits for them
+//! (see [`copies`](super::copies)). A load fills in what lies outside of the tensor. A store leaves it alone, except that it rounds the end of a row up to a
 //! multiple of 16 bytes.
 
 use super::shared::{By, Touch};
@@ -29,13 +29,13 @@ impl Block {
             Some(map) => **map, // it was stopped within
             None => self.begin_tile(world, thread, index, kind, (tile, shared), place)?,
         };
-        // To who looks for races, a reduction is like a copy.
+        // for the race detector, a reduction is like a copy
         let bulk = if kind == TileKind::Load { Bulk::ToShared } else { Bulk::ToGlobal };
         self.begin_copy(world, thread, index, bulk, (shared, map.extent()), place)?;
         while thread.copied < map.bytes() {
             let at = map.in_shared(shared, thread.copied);
             let found = map.in_global(&tile.corner, thread.copied, kind != TileKind::Load);
-            // eight bytes at once where they lie so, and otherwise an element
+            // eight bytes at once if they are contiguous and aligned, otherwise one element
             let is_wide = |(address, left): (u64, u64)| (address | thread.copied).is_multiple_of(8) && left >= 8;
             let step = match kind {
                 TileKind::Load | TileKind::Store if found.is_some_and(is_wide) => 8,

@@ -1,4 +1,4 @@
-//! A turn: a thread runs until it must wait, and with it those of its warp that stand where it stands.
+//! A turn: a thread runs until it must wait, together with the threads of its warp that are at the same instruction.
 
 use std::sync::Arc;
 
@@ -16,6 +16,9 @@ use crate::world::World;
 /// Calls deeper than this are taken for an endless recursion.
 const DEEPEST: usize = 1000;
 
+/// Bytes of the arguments of all calls that a thread is in.
+const MOST_SLOTS: usize = 16 << 20;
+
 /// Why threads do not run on together.
 pub(super) enum End {
     /// Their states say what they wait for.
@@ -31,7 +34,7 @@ pub(super) enum End {
 }
 
 impl Block {
-    /// A thread runs until it must wait, and with it those of its warp that stand where it stands.
+    /// A thread runs until it must wait, together with the threads of its warp that are at the same instruction.
     pub(super) fn turn(&mut self, world: &mut impl World, index: usize) -> Result<(), Halt> {
         let alone = std::mem::take(&mut self.alone) || self.announced;
         let lanes = if alone { 1 << (index % 32) } else { self.beside(index) };
@@ -77,7 +80,7 @@ impl Block {
                 | State::Failed { .. } => {}
                 State::Exited => self.exited(world, index)?,
                 State::Warp(together) => self.together(world, index, together)?,
-                // Those who have come with it, have come for the same call.
+                // all of them have come to the same call, so looking at one is enough
                 State::Call { .. } => return self.called(index),
             }
         }
@@ -100,7 +103,7 @@ impl Block {
         of_warp.fold(0, |lanes, (lane, thread)| lanes | u32::from(beside(thread)) << lane)
     }
 
-    /// Threads jump back. Whether one of them waits from now on: all that it does is to wait.
+    /// Threads jump back. True if their turn ends: one of them only waits, or others come first.
     pub(super) fn jump_back(
         &mut self,
         world: &mut impl World,
@@ -133,7 +136,7 @@ impl Block {
         Ok(waits)
     }
 
-    /// A thread that may only wait jumps back: whether it waits from now on.
+    /// A thread that may only wait jumps back. True if its turn ends: it is parked, or others come first.
     fn looks_back(
         &mut self,
         world: &mut impl World,
@@ -186,10 +189,14 @@ impl Block {
         let code = &module.code[usize::from(callee)];
         let site = &module.code[usize::from(thread.frame.code)].calls[usize::from(call)];
         let local_begin = thread.local.len().next_multiple_of(16);
-        if thread.frames.len() >= DEEPEST || local_begin + code.local as usize > 512 << 10 {
+        let slots_begin = thread.slots.len().next_multiple_of(16);
+        let is_too_large = |begin: usize, bytes: u32, most: usize| begin + bytes as usize > most;
+        if thread.frames.len() >= DEEPEST
+            || is_too_large(local_begin, code.local, 512 << 10)
+            || is_too_large(slots_begin, code.slots, MOST_SLOTS)
+        {
             return Err(self.fault(FaultKind::StackOverflow, index, place, "calls are nested too deeply"));
         }
-        let slots_begin = thread.slots.len().next_multiple_of(16);
         thread.slots.resize(slots_begin + code.slots as usize, 0);
         for (from, to) in site.arguments.iter().zip(&code.parameters) {
             let begin = (thread.frame.slots + from.offset) as usize;
@@ -248,7 +255,7 @@ impl Block {
     }
 }
 
-/// What the clock goes on by when a thread only looks at it. So a wait for a second of nanoseconds takes 15,000 looks.
+/// How far the clock of a thread jumps when the thread only looks at it. So a wait for a second of nanoseconds takes 15,000 looks.
 pub(super) const DELAY: u64 = 1 << 16;
 
 /// The order of the interpreter's own accesses.

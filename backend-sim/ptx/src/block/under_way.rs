@@ -1,10 +1,10 @@
 //! Products of warp groups that may not be over: what they read in shared memory, and the registers that they work on.
 //!
-//! To the race detector a product reads its matrices from when it begins until somebody knows that it is over: a thread that has waited for it, and
-//! whoever comes after that. One thread's wait is enough, as a product ends for all four warps at once. [`Order`](super::order::Order) has for each
-//! group how many of its products are over, beside the clocks of threads.
+//! The race detector takes a product to read its matrices from its beginning until it is known to be over: by a thread that has waited for it, and by
+//! every thread that comes after that wait. One thread's wait is enough, because a product ends for all four warps at once. Beside the clocks of threads,
+//! [`Order`](super::order::Order) keeps how many products of each group are over.
 //!
-//! Its registers belong to it until their own warp waits. Before it begins, a fence must stand behind the last access to them.
+//! The registers of a product belong to it until their own warp waits. A fence must come between the last access to them and the product.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -17,12 +17,12 @@ use crate::module::Place;
 use crate::op::{Factor, GroupForm, Reg};
 use crate::world::World;
 
-/// The products that are kept for a group that does not wait for them: the oldest count as over.
+/// How many products are kept for a group that does not wait for them. Older ones count as over.
 const PRODUCTS: usize = 256;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Groups {
-    /// Which number the first group has among those that are no threads.
+    /// The number of the first group in a row of [`Order`](super::order::Order), behind the threads and the copies.
     first: usize,
     /// How many products each group has begun.
     begun: Vec<u32>,
@@ -32,9 +32,9 @@ pub(super) struct Groups {
 
 #[derive(Clone, Debug, Default)]
 struct OfWarp {
-    /// How many products its group had begun at the end of each set of them that it has not waited for.
+    /// For each committed set of products that the warp has not waited for: how many products its group had begun by then.
     closed: VecDeque<u32>,
-    /// Registers that it has accessed since its last fence: of which function, where its frame's begin, and which; and where that was.
+    /// The registers that it has accessed since its last fence, and where: the function, the beginning of its frame's registers, and the register.
     accessed: BTreeMap<(u16, u32, Reg), Place>,
     has_fenced: bool,
     /// The products that it has begun and not waited for.
@@ -121,7 +121,7 @@ impl Block {
         }
     }
 
-    /// A group reads these units of 16 bytes from now on until somebody waits. All its threads come after who wrote them.
+    /// A group reads these units of 16 bytes from now on until a thread waits. All its threads must come after the writes to them, or it is a race.
     pub(super) fn reads_in_group(
         &mut self,
         world: &mut impl World,
@@ -156,7 +156,7 @@ impl Block {
         Ok(())
     }
 
-    /// All of these threads read bytes of shared memory together; a write that one of them does not come after is a race. That they have read is
+    /// All of these threads read bytes of shared memory together. If one of them does not come after a write to the bytes, that is a race. The reads themselves are
     /// not noted here.
     fn reads_together(
         &mut self,
@@ -206,7 +206,7 @@ impl Block {
         }
     }
 
-    /// A product must not begin before its warps have seen to it that their accesses to its registers are over.
+    /// Fails unless each warp has fenced after its last access to the registers of a product that begins.
     pub(super) fn fenced_before(&self, group: Range<usize>, form: &GroupForm, place: Place) -> Result<(), Halt> {
         for thread in group.step_by(32) {
             let Some(warp) = self.groups.warps.get(thread / 32) else { return Ok(()) };
@@ -231,7 +231,7 @@ impl Block {
         Ok(())
     }
 
-    /// Threads of a warp access a register that products work on: none of these may be under way.
+    /// Threads of a warp access a register that products work on. Fails if one of these products is under way.
     #[inline(never)]
     pub(super) fn accesses_held(
         &mut self,
@@ -264,7 +264,7 @@ impl Block {
         Ok(())
     }
 
-    /// An access to shared memory that a product may still be reading is a race, if it writes.
+    /// Fails if an access writes to shared memory that a product may still be reading: that is a race.
     pub(super) fn meets_product(&self, at: usize, bytes: usize, touch: &Touch) -> Result<(), Halt> {
         if !touch.writes {
             return Ok(());

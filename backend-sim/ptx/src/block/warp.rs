@@ -8,7 +8,7 @@ use crate::types::mask;
 use crate::world::World;
 
 impl Block {
-    /// A lane waits for its partners: perhaps it is the last one.
+    /// A lane has come to an operation of its warp. If it is the last one, the operation is executed.
     pub(super) fn together(&mut self, world: &mut impl World, index: usize, together: Together) -> Result<(), Halt> {
         if let Warp::Group(what) = together.kind {
             return self.come_in_group(world, index, what, together);

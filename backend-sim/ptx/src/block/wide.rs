@@ -1,4 +1,4 @@
-//! Strong accesses and atomics of 16 bytes: two words, and nothing of others comes between.
+//! Strong accesses and atomics of 16 bytes: two words, and no access of another thread comes between them.
 //!
 //! The world may stop the thread before the first word, as before any strong access. It is not asked again before the second.
 
@@ -9,7 +9,7 @@ use crate::op::{AtomicForm, Memory, Wide};
 use crate::world::{AtomicOp, World};
 
 impl Block {
-    /// What was there before, of all but a store. `b` is stored, or compared with; `c` is stored if that is equal.
+    /// Accesses 16 bytes, and returns what was there before; for a store, the result means nothing. `b` is the operand or the value to compare with; `c` is stored if `b` is equal.
     #[expect(clippy::too_many_arguments, reason = "who, where, what and how of an access")]
     #[inline(never)]
     pub(super) fn wide(
@@ -32,7 +32,7 @@ impl Block {
                 block.announced = true;
                 Ok::<_, Halt>(old)
             };
-            // A swap of a number for itself reads it only.
+            // a swap of a number for itself only reads it
             old[0] = atomic(self, 0, AtomicOp::CompareSwap, b[0], b[0])?;
             let new = if old[0] == b[0] { c[1] } else { b[1] };
             old[1] = atomic(self, 1, AtomicOp::CompareSwap, b[1], new)?;
