@@ -60,8 +60,16 @@ fn a_flag_says_nothing_of_what_may_come_by_itself() {
 fn elements_that_say_for_themselves_that_they_have_come_need_no_flag() {
     for profile in Profile::ALL {
         let found = explored(under(profile, 3), sends("sentinels", 1));
-        assert_eq!((found.findings, found.complete), (0, true), "{profile}: {found:?}");
+        assert_eq!((found.schedules, found.findings, found.complete), (1, 0, true), "{profile}: {found:?}");
+        // one by one: also where an earlier element leads back
+        let found = explored(under(profile, 3), sends("sentinels_in_turn", 2));
+        assert_eq!((found.schedules, found.findings, found.complete), (1, 0, true), "{profile}: {found:?}");
     }
+    // what the rounds leave behind is seen
+    let mut simulation = Simulation::new(under(Profile::Nvlink, 2)).unwrap();
+    let found =
+        simulation.explore(Explore::random(40, 1), sends("sentinels_counted", 1), |_| ControlFlow::<()>::Continue(()));
+    assert!((1..40).contains(&found.unwrap().findings));
 }
 
 #[test]

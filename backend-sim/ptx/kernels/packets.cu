@@ -66,3 +66,39 @@ extern "C" __global__ void pairs(unsigned *slots) {
     trap_unless(a == b);
     asm volatile("st.volatile.global.v2.u32 [%0], {%1, %2};" ::"l"(slots), "r"(a + 1), "r"(b + 1) : "memory");
 }
+
+// As `sentinels`, of four elements, which are compared one after the other: the first that is not there leads back.
+extern "C" __global__ void sentinels_in_turn(unsigned *slots) {
+    const int me = nvshmem_my_pe(), n = nvshmem_n_pes(), from = (me + n - 1) % n;
+    unsigned *mine = slots + 4 * threadIdx.x, *theirs = (unsigned *)nvshmem_ptr(mine, (me + 1) % n);
+    unsigned a, b, c, d;
+    asm volatile("st.volatile.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(theirs), "r"(me + 5), "r"(me + 6), "r"(me + 7), "r"(me + 8) : "memory");
+    asm volatile(
+        "{\n.reg .pred %%none;\n"
+        "again: ld.volatile.global.v4.u32 {%0, %1, %2, %3}, [%4];\n"
+        "setp.eq.u32 %%none, %0, 0;\n@%%none bra again;\n"
+        "setp.eq.u32 %%none, %1, 0;\n@%%none bra again;\n"
+        "setp.eq.u32 %%none, %2, 0;\n@%%none bra again;\n"
+        "setp.eq.u32 %%none, %3, 0;\n@%%none bra again;\n}"
+        : "=r"(a), "=r"(b), "=r"(c), "=r"(d)
+        : "l"(mine)
+        : "memory");
+    trap_unless(a == from + 5 && b == from + 6 && c == from + 7 && d == from + 8);
+}
+
+// The same, but whoever finds the first element missing counts that: its rounds are no waits, and are seen.
+extern "C" __global__ void sentinels_counted(unsigned *slots) {
+    const int me = nvshmem_my_pe(), n = nvshmem_n_pes();
+    unsigned *mine = slots + 4 * threadIdx.x, *theirs = (unsigned *)nvshmem_ptr(mine, (me + 1) % n);
+    unsigned a, b, rounds = 0;
+    asm volatile("st.volatile.global.v2.u32 [%0], {%1, %2};" ::"l"(theirs), "r"(me + 5), "r"(me + 6) : "memory");
+    asm volatile(
+        "{\n.reg .pred %%none;\n"
+        "again: ld.volatile.global.v2.u32 {%0, %1}, [%3];\n"
+        "setp.eq.u32 %%none, %0, 0;\n@%%none add.u32 %2, %2, 1;\n@%%none bra again;\n"
+        "setp.eq.u32 %%none, %1, 0;\n@%%none bra again;\n}"
+        : "=r"(a), "=r"(b), "+r"(rounds)
+        : "l"(mine)
+        : "memory");
+    trap_unless(rounds == 0);
+}

@@ -95,6 +95,19 @@ fn a_thread_waits_for_its_own_copies() {
     ));
 }
 
+/// A copy that reads less than it writes has zeros behind what it reads.
+#[test]
+fn a_partial_copy_reads_what_it_is_asked_for() {
+    for (bytes, expected) in [(0, [0, 0]), (4, [0x0101_0101, 0]), (5, [0x0101_0101, 1]), (7, [0x0101_0101, 0x01_0101])]
+    {
+        let body = format!(
+            "cp.async.ca.shared.global [%own], [%rd1], 8, {bytes};\ncp.async.wait_all;\nld.shared.v2.u32 {{%r2, %r3}}, [%own];\n\
+             st.global.v2.u32 [%rd1+16], {{%r2, %r3}};"
+        );
+        assert_eq!(leaves(&body, 1)[4..6], expected, "{bytes}");
+    }
+}
+
 #[test]
 fn the_last_groups_stay_under_way() {
     let two = format!("{COPY}\ncp.async.commit_group;\n{FURTHER}\ncp.async.commit_group;");

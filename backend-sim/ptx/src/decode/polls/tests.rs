@@ -569,7 +569,10 @@ fn elements_may_be_compared_one_by_one() {
             "L: ld.volatile.global.v2.u32 {{%r1, %r2}}, [%rd1]; setp.eq.u32 %p1, %r1, 0; {first} setp.eq.u32 %p2, %r2, 0; {second} add.s32 %r3, %r1, %r2; OUT: ret;"
         ))
     };
-    assert_eq!(both("@%p1 bra L;", "@%p2 bra L;"), ["0: Ne U32 0, used, besides 0[1] at %rd1+4", "0[1]: Ne U32 0, used"]);
+    assert_eq!(
+        both("@%p1 bra L;", "@%p2 bra L;"),
+        ["0: Ne U32 0, used, besides 0[1] at %rd1+4", "0[1]: Ne U32 0, used"]
+    );
     assert_eq!(both("@%p1 bra OUT;", "@%p2 bra L;"), [""; 0], "the first may end the loop, whatever the second is");
     let counted = both("@%p1 bra L; add.s32 %r4, %r4, 1;", "@%p2 bra L; mov.u32 %r5, %r4;");
     assert_eq!(counted, ["0: Ne U32 0, used, besides 0[1] at %rd1+4"], "the rounds between the two are counted");
