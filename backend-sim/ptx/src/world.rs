@@ -49,8 +49,8 @@ impl Within {
     /// The position of the element at `place` in an aligned vector of so many elements of so many bytes.
     pub(crate) fn word(place: u8, elements: u8, bytes: u8) -> Within {
         let in_a_word = 8 / bytes.min(8);
-        let follows = place % in_a_word != 0;
-        let goes_on = (place + 1) % in_a_word != 0 && place + 1 < elements;
+        let follows = !place.is_multiple_of(in_a_word);
+        let goes_on = !(place + 1).is_multiple_of(in_a_word) && place + 1 < elements;
         match (follows, goes_on) {
             (false, false) => Within::Alone,
             (false, true) => Within::First,
