@@ -150,6 +150,15 @@ impl<'a> Text<'a> {
             && self.is_computed_anew(name, way, None, walk, &mut { MOST_PARTS })
     }
 
+    /// Whether each round computes anew what a branch depends on, before it comes to that: so it is nothing that rounds before have left behind.
+    pub(super) fn branches_on_its_round(&self, branch: usize, walk: &Walk<'a, '_>) -> bool {
+        let (scope, instruction) = self.body[branch];
+        let way = self.way_to(branch);
+        instruction.guard.is_some_and(|(guard, _)| {
+            self.is_computed_anew(self.name(scope, guard), &way, None, walk, &mut { MOST_PARTS })
+        })
+    }
+
     fn is_computed_anew(
         &self,
         name: Name<'a>,

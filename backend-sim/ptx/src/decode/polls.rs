@@ -163,6 +163,8 @@ fn ends_when<'a>(
     let ways_are_alike = looks
         .values()
         .all(|(.., way)| text.loads_the_same(way, &walk) && (!has_votes || text.branches_alike(way, &walk)));
+    let mut branches = looks.values().flat_map(|(decides, ..)| &decides.branches);
+    let branches_on_their_round = branches.all(|&branch| text.branches_on_its_round(branch, &walk));
     let mut written = walk.written.iter().copied().chain(looks.keys().flat_map(|&load| text.names_of(load)));
     let is_used = looks.iter().any(|(&load, (decides, ..))| decides.is_used(text, load));
     let reloads = text.reloads(&walk);
@@ -176,6 +178,7 @@ fn ends_when<'a>(
     (!walk.is_given_up()
         && asks_one
         && ways_are_alike
+        && branches_on_their_round
         && !looks.contains_key(&end)
         && !written.any(|name| changes(&name)))
     .then_some(Poll { until, besides, votes })

@@ -574,6 +574,9 @@ fn elements_may_be_compared_one_by_one() {
         ["0: Ne U32 0, used, besides 0[1] at %rd1+4", "0[1]: Ne U32 0, used"]
     );
     assert_eq!(both("@%p1 bra OUT;", "@%p2 bra L;"), [""; 0], "the first may end the loop, whatever the second is");
+    let of_the_round_before = "L: ld.volatile.global.u32 %r1, [%rd1]; @%p1 bra L; setp.eq.u32 %p2, %r1, 0; add.s32 %r4, %r4, 1; \
+                               setp.gt.u32 %p1, %r4, 9; @%p2 bra L;";
+    assert_eq!(polls(of_the_round_before), [""; 0], "ten rounds are other ones than nine");
     let counted = both("@%p1 bra L; add.s32 %r4, %r4, 1;", "@%p2 bra L; mov.u32 %r5, %r4;");
     assert_eq!(counted, ["0: Ne U32 0, used, besides 0[1] at %rd1+4"], "the rounds between the two are counted");
 }
