@@ -95,3 +95,14 @@ fn both_halves_are_one_step() {
     });
     assert_eq!((random.unwrap().schedules, failed), (300, 0));
 }
+
+/// Where races are no findings, each element of a plain vector is a step.
+#[test]
+fn plain_vectors_are_torn_everywhere() {
+    let [text, nvlink] = [Profile::Spec, Profile::Nvlink].map(|profile| {
+        let found = explored(Config { races: Races::Note, ..under(profile, 1) }, sends("plain_pair", 2));
+        assert!(found.complete && found.findings > 0, "{profile}: {found:?}");
+        (found.schedules, found.findings)
+    });
+    assert_eq!(text, nvlink);
+}

@@ -102,3 +102,14 @@ extern "C" __global__ void sentinels_counted(unsigned *slots) {
         : "memory");
     trap_unless(rounds == 0);
 }
+
+// A plain vector is torn under every profile: it races.
+extern "C" __global__ void plain_pair(unsigned *slots) {
+    unsigned a, b;
+    if (threadIdx.x == 0) {
+        asm volatile("st.global.v2.u32 [%0], {1, 1};" ::"l"(slots) : "memory");
+    } else {
+        asm volatile("ld.global.v2.u32 {%0, %1}, [%2];" : "=r"(a), "=r"(b) : "l"(slots) : "memory");
+        trap_unless(a == b);
+    }
+}

@@ -373,7 +373,7 @@ impl Block {
     #[inline]
     pub(super) fn announce(&mut self, world: &mut impl World, access: &Access) -> Result<(), Halt> {
         self.tell(world);
-        if access.within.follows() && world.accesses_words() {
+        if access.within.follows() && access.order.is_strong() && world.accesses_words() {
             return Ok(()); // with the element before it
         }
         if std::mem::take(&mut self.announced) {
