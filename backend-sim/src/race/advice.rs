@@ -162,7 +162,14 @@ impl Pair {
     /// A plain access beside an atomic one.
     fn missing_atomic(&self, context: Context<'_>) -> Option<MissingEdge> {
         let Pair { first, second, .. } = self;
-        if !How::conflicts(first.how() as u32, second.how() as u32, true) && !first.is_narrow() && !second.is_narrow() {
+        let is_atomic = |mark: &Mark| mark.how().reads_atomically() || mark.how().updates_atomically();
+        let [one, other] = [first, second].map(|mark| mark.how() as u32);
+        if is_atomic(first)
+            && is_atomic(second)
+            && !How::conflicts(one, other, true)
+            && !first.is_narrow()
+            && !second.is_narrow()
+        {
             return Some(MissingEdge::OneSize { at: context.at(first), other: context.at(second) });
         }
         let in_kernels = [first, second].into_iter().all(|mark| context.agents[mark.agent()].is_in_kernel());
