@@ -76,13 +76,10 @@ pub(super) mod tests {
         let replay = settings(&[("ONESIDED_REPLAY", "os2.2x1.spec.p4.r2a.none")]).unwrap();
         assert_eq!(replay.replay.unwrap().to_string(), "os2.2x1.spec.p4.r2a.none");
         for (variable, value, why) in [
-            (
-                "ONESIDED_SCHEDULES",
-                "1e6",
-                "ONESIDED_SCHEDULES is \"1e6\" in the environment; expected a number of seconds",
-            ),
+            ("ONESIDED_SCHEDULES", "1e6", "ONESIDED_SCHEDULES is \"1e6\" in the environment; expected a whole number"),
             ("ONESIDED_SCHEDULES", "0", "ONESIDED_SCHEDULES is 0 in the environment; expected at least 1"),
-            ("ONESIDED_TIME", "", "ONESIDED_TIME is \"\" in the environment; expected a whole number"),
+            ("ONESIDED_TIME", "", "ONESIDED_TIME is \"\" in the environment; expected a number of seconds"),
+            ("ONESIDED_TIME", "-1", "ONESIDED_TIME is \"-1\" in the environment; expected a number of seconds"),
             ("ONESIDED_SEED", "-1", "ONESIDED_SEED is \"-1\" in the environment; expected a whole number"),
             ("ONESIDED_REPLAY", "os2", "ONESIDED_REPLAY: \"os2\" is not a schedule: it has 1 parts, and not 6"),
         ] {
