@@ -168,5 +168,5 @@ fn a_cluster_that_cannot_be_is_refused() {
 fn an_operating_error_refutes_nothing() {
     let too_large = |pe: &Pe<Sim>| pe.alloc::<u64>(1 << 40).and_then(|buffer| pe.free(buffer));
     let said = panics(|| refute(2, too_large));
-    assert!(said.contains("which is no bug that a test could show: PE 0: alloc"), "{said}");
+    assert!(said.contains("which is no bug that a test could show: PE 1: alloc"), "{said}");
 }
