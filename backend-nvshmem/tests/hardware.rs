@@ -168,7 +168,8 @@ fn kernels_and_verbs_share_memory_and_streams(pe: &Pe<Nvshmem>) -> Result<()> {
     let (mine, peer) = unsafe { (pe.device_ptr(&dst)?, pe.peer_ptr(&dst, 0)?) };
     expect_eq(peer, Some(mine), "my own pointer as a peer's")?;
     // SAFETY: as above.
-    expect_eq(unsafe { pe.peer_ptr(&dst, 7)? }, None, "the pointer of a PE that does not exist")?;
+    let missing = unsafe { pe.peer_ptr(&dst, 7) }.expect_err("there is no such PE");
+    expect_eq(missing.kind(), ErrorKind::InvalidArgument, "the error of a PE that does not exist")?;
     pe.free(dst)?;
     pe.free(src)
 }
