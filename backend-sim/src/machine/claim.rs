@@ -20,12 +20,12 @@
 use onesided::backend::{Effect, Op};
 
 use super::agent::{Agent, State, Task};
-use super::ids::{AgentId, ClaimId, PeId, ScopeId, Table};
+use super::ids::{AgentId, ClaimId, ScopeId, Table};
 use super::instance::Collective;
 use super::past::Past;
 use super::transfer::{Kind, Rank, Transfer};
 use super::{Machine, Object, Progress, Touch};
-use crate::race::Ticket;
+use crate::race::{Detector, Ticket};
 
 /// What a call completes before it ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -340,7 +340,7 @@ impl Machine {
         let mut claimer = Claimer { claims: &mut self.claims, claim, owner: agent, burdened: Vec::new() };
         let (races, past) = (&self.races, &mut self.agents[agent].past);
         let covers = |rank: &Rank, ticket: &Option<Ticket>| match (completes, rank.store) {
-            (Completes::Stores, store) => store.is_some_and(|store| races.comes_after_store(agent, store.by)),
+            (Completes::Stores, store) => store.is_some() && races.comes_after_store(agent, ticket.as_ref()),
             (_, store) => completes.delivers(store.is_some()) && races.quiet_covers(agent, ticket.as_ref()),
         };
         self.flight.for_each_live(kernels, |transfer| {
@@ -357,21 +357,18 @@ impl Machine {
     }
 }
 
-/// # Fences, and what a kernel writes itself
+/// # What comes before what a kernel does itself
 impl Machine {
-    /// A thread of a kernel waits for what fences put before whatever it does to a PE's memory next; with `stores`, also for all stores that
-    /// it comes after. `strongly`: as in [`Rank::precedes_next`].
-    pub(super) fn await_fenced(&mut self, agent: AgentId, to: PeId, (stores, strongly): (bool, bool)) -> Progress {
-        if stores {
-            self.races.complete(agent, Completes::Stores);
-        }
+    /// A thread of a kernel waits for some of what the PE's kernels have issued.
+    pub(super) fn await_issued(
+        &mut self,
+        agent: AgentId,
+        comes_first: impl Fn(&Detector, &Rank, Option<&Ticket>) -> bool,
+    ) -> Progress {
         let kernels = self.agents[agent].scope;
         let mut claimer = Claimer { claims: &mut self.claims, claim: None, owner: agent, burdened: Vec::new() };
         let (races, past) = (&self.races, &mut self.agents[agent].past);
-        let comes_first = |rank: &Rank, ticket: Option<&Ticket>| {
-            stores && rank.store.is_some_and(|store| races.comes_after_store(agent, store.by))
-                || rank.precedes_next(to, races.has_fenced(agent, ticket), strongly)
-        };
+        let comes_first = |rank: &Rank, ticket: Option<&Ticket>| comes_first(races, rank, ticket);
         self.flight.for_each_live(kernels, |transfer| {
             if comes_first(&transfer.rank, transfer.ticket.as_ref()) {
                 claimer.wait_for(transfer);

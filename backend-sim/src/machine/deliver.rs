@@ -133,6 +133,10 @@ impl Machine {
                 self.copy_elements(shape, elements, (dst_pe, dst), (src_pe, src));
                 0
             }
+            Kind::StrongStore => {
+                self.strong_store_arrives(id);
+                0
+            }
             Kind::Fetch => {
                 if let Some((reader, _)) = waiter {
                     self.call_has_read(reader, (src_pe, src));

@@ -176,11 +176,16 @@ impl Flight {
         });
         scope.number += 1;
         let (epoch, number) = (scope.epoch, scope.number);
-        let store = (transfer.kind == Kind::Store).then_some(Store { span: transfer.dst, by: None });
+        let store = match transfer.kind {
+            Kind::Store | Kind::StrongStore => {
+                Some(Store { span: transfer.dst, is_strong: transfer.kind == Kind::StrongStore })
+            }
+            _ => None,
+        };
         let rank = Rank { target: transfer.dst_pe, fenced, epoch, covered: None, turn, number, store };
         transfer.rank = rank;
         transfer.position = scope.live.len() as u32;
-        if (epoch > 0 || scope.by_thread) && fenced || turn.is_some() || store.is_some() {
+        if (epoch > 0 || scope.by_thread) && fenced || turn.is_some() || store.is_some_and(|store| !store.is_strong) {
             let transfer = &self.transfers[id];
             let precedes = |other: &&TransferId| {
                 let other = &self.transfers[**other];
@@ -322,10 +327,10 @@ impl Flight {
     }
 
     /// The scope's stores through peer pointers that are in flight, or, while pasts are kept, that have landed.
-    pub(crate) fn stores(&self, scope: ScopeId) -> impl Iterator<Item = (PeId, Store)> {
-        let landed = self.scopes[scope].landed.iter().map(|landed| landed.rank);
-        let ranks = self.live(scope).map(|transfer| transfer.rank).chain(landed);
-        ranks.filter_map(|rank| Some((rank.target, rank.store?)))
+    pub(crate) fn stores(&self, scope: ScopeId) -> impl Iterator<Item = (PeId, Store, Option<&Ticket>)> {
+        let landed = self.scopes[scope].landed.iter().map(|landed| (landed.rank, landed.ticket.as_ref()));
+        let live = self.live(scope).map(|transfer| (transfer.rank, transfer.ticket.as_ref()));
+        live.chain(landed).filter_map(|(rank, ticket)| Some((rank.target, rank.store?, ticket)))
     }
 
     /// The same, to be changed.
@@ -334,7 +339,7 @@ impl Flight {
         scopes[scope].live.iter().for_each(|&id| f(&mut transfers[id]));
     }
 
-    /// Lays over `bytes`, which were loaded from `span` on `pe`, what the scope has stored there and is not yet delivered: an
+    /// Lays over `bytes`, which were loaded from `span` on `pe`, what the scope has stored there plainly and is not yet delivered: an
     /// agent sees its own stores.
     pub(crate) fn lay_stores_over(&self, scope: ScopeId, pe: PeId, span: Span, bytes: &mut [u8]) {
         let mut stores: Vec<&Transfer> = (self.live(scope))

@@ -99,9 +99,10 @@ impl Machine {
                 let how = if transfer.part.is_some() { How::Write } else { How::Deliver };
                 self.observe_write(&ticket, how, (dst_pe, dst), shape, elements);
             }
-            Kind::Store => {
+            Kind::Store if !self.agents[ticket.agent()].is_in_kernel() => {
                 self.observe_write(&ticket, How::Write, (dst_pe, dst), shape, elements);
             }
+            Kind::Store | Kind::StrongStore => {} // observed when a kernel issued it
             Kind::Get => {
                 self.observe_read(&ticket, (src_pe, src), shape, elements.clone());
                 self.observe_write(&ticket, How::Write, (dst_pe, dst), shape, elements);

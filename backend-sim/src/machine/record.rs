@@ -352,6 +352,13 @@ impl Machine {
         record.issued.insert(key, (of, dtype));
     }
 
+    /// A kernel's store becomes a transfer of this name. `event`: the access, and the type of its value.
+    pub(super) fn record_sent(&mut self, key: u64, event: (usize, DType)) {
+        if let Some(record) = &mut self.record {
+            record.issued.insert(key, event);
+        }
+    }
+
     /// A part of a collective becomes a transfer of this name.
     #[cold]
     pub(super) fn record_part(&mut self, part: Part, key: u64, dtype: DType) {
@@ -417,7 +424,7 @@ impl Machine {
                 let kind = EventKind::Delivered { to: dst_pe.0, span: dst, piece, pieces };
                 (kind, Some(Moved::update(dtype, old, op.apply(old, value, cond, dst.len))))
             }
-            (UnitStep::Deliver, Kind::Put | Kind::Get | Kind::Store, _) => {
+            (UnitStep::Deliver, Kind::Put | Kind::Get | Kind::Store | Kind::StrongStore, _) => {
                 let kind = EventKind::Delivered { to: dst_pe.0, span: dst, piece, pieces };
                 (kind, Some(Moved::new(dtype, &self.arriving(id, piece))))
             }
@@ -443,7 +450,7 @@ impl Machine {
                 bytes
             }
             (Kind::Put | Kind::Store, Data::Word(value)) => value.to_le_bytes()[..transfer.shape.size.min(8)].to_vec(),
-            (Kind::Put | Kind::Store, Data::Bytes(bytes)) => bytes[range].to_vec(),
+            (Kind::Put | Kind::Store | Kind::StrongStore, Data::Bytes(bytes)) => bytes[range].to_vec(),
             (kind, _) => {
                 let (shape, elements) = (transfer.shape, transfer.elements(piece));
                 let mut bytes = self.gathered(src_pe, src, shape, elements.clone());

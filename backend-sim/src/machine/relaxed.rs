@@ -168,8 +168,9 @@ impl Machine {
     pub(super) fn fly(&mut self, agent: AgentId, id: TransferId) {
         self.begin_past(agent, id);
         let scope = self.agents[agent].scope;
-        let is_plain = self.flight.get_mut(id).kind == Kind::Store && self.agents[agent].is_in_kernel(); // such a store takes no turn
-        self.flight.launch(id, Some(scope), self.config.pieces, self.promises.in_order && !is_plain);
+        let is_store = matches!(self.flight.get(id).kind, Kind::Store | Kind::StrongStore);
+        let takes_turn = !(is_store && self.agents[agent].is_in_kernel());
+        self.flight.launch(id, Some(scope), self.config.pieces, self.promises.in_order && takes_turn);
         let transfer = self.flight.get_mut(id);
         if transfer.nbi {
             self.agents[agent].unread += u32::from(transfer.unread);

@@ -8,7 +8,7 @@ use onesided::{At, DType};
 use super::claim::Claimed;
 use super::ids::{AgentId, ClaimId, PeId, ScopeId, TeamIndex, TransferId};
 use super::past::Past;
-use crate::race::Ticket;
+use crate::race::{StrongStore, Ticket};
 
 /// One put, get, signal, atomic, store, load, or part of a collective, from issue to delivery.
 #[derive(Debug)]
@@ -58,6 +58,8 @@ pub(crate) struct Transfer {
     pub(crate) past: Option<Box<TransferPast>>,
     /// The race detector's, while races are looked for.
     pub(crate) ticket: Option<Ticket>,
+    /// The same of the elements of a strong store.
+    pub(crate) elements: Vec<StrongStore>,
 }
 
 /// What a transfer does.
@@ -71,8 +73,10 @@ pub(crate) enum Kind {
     Fetch,
     /// An atomic; the old value goes to the caller if it waits.
     Amo { op: AmoOp, value: u64, cond: u64 },
-    /// A store through a peer pointer.
+    /// A plain store through a peer pointer.
     Store,
+    /// A strong store of a kernel to another PE's memory. All of its elements arrive at once.
+    StrongStore,
     /// A load of several elements, of the host's own memory or through a peer pointer, to the caller.
     Load { dtype: DType },
     /// The moment in which a reduction has read every source.
@@ -124,8 +128,7 @@ pub(crate) struct Rank {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Store {
     pub(crate) span: Span,
-    /// The thread of a kernel that made it, and when, as clocks know it.
-    pub(crate) by: Option<(AgentId, u64)>,
+    pub(crate) is_strong: bool,
 }
 
 /// Which steps come before those of a transfer.
@@ -166,7 +169,7 @@ impl Rank {
         Rank { target: PeId(0), fenced: false, epoch: 0, covered: None, turn: None, number: 0, store: None };
 
     /// Whether this one is delivered before a later one: a fence stands between them, they arrive in the order of issue, or both are
-    /// stores to one place.
+    /// plain stores to one place. (A thread that comes after a strong store waits for its arrival before it stores there.)
     ///
     /// `tickets`: of the two, where fences of threads are about what their threads come after.
     pub(crate) fn precedes(&self, later: &Rank, tickets: Option<[&Ticket; 2]>) -> bool {
@@ -176,7 +179,8 @@ impl Rank {
         let by_thread = || tickets.is_some_and(|[own, later]| self.fenced && own.is_fenced_before(later));
         let fence = self.covered.is_some_and(|fence| fence <= later.epoch) || by_thread();
         let in_order = || self.turn.zip(later.turn).is_some_and(|(turn, later)| turn < later);
-        let overlap = || Some(self.store?.span.overlaps(&later.store?.span));
+        let plain = |rank: &Rank| rank.store.filter(|store| !store.is_strong);
+        let overlap = || Some(plain(self)?.span.overlaps(&plain(later)?.span));
         fence && later.fenced || in_order() || overlap().unwrap_or(false)
     }
 
@@ -221,6 +225,7 @@ impl Transfer {
             at,
             past: None,
             ticket: None,
+            elements: Vec::new(),
         }
     }
 
@@ -240,6 +245,7 @@ impl Transfer {
         self.part = None;
         self.past = None;
         self.ticket = None;
+        self.elements.clear();
         match std::mem::replace(&mut self.data, Data::Source) {
             Data::Bytes(bytes) => Some(bytes),
             Data::Source | Data::Word(_) => None,
@@ -249,7 +255,7 @@ impl Transfer {
     /// Gets are neither ordered by a fence nor do they order anything.
     pub(crate) fn is_ordered_by_fence(&self) -> bool {
         match self.kind {
-            Kind::Put | Kind::Amo { .. } | Kind::Store => true,
+            Kind::Put | Kind::Amo { .. } | Kind::Store | Kind::StrongStore => true,
             Kind::Get | Kind::Fetch | Kind::Load { .. } | Kind::Combine { .. } | Kind::Spread => false,
         }
     }
@@ -258,7 +264,8 @@ impl Transfer {
     pub(crate) fn issuing_pe(&self) -> PeId {
         match self.kind {
             Kind::Get | Kind::Fetch | Kind::Load { .. } => self.dst_pe,
-            Kind::Put | Kind::Amo { .. } | Kind::Store | Kind::Combine { .. } | Kind::Spread => self.src_pe,
+            Kind::Put | Kind::Amo { .. } | Kind::Store | Kind::StrongStore => self.src_pe,
+            Kind::Combine { .. } | Kind::Spread => self.src_pe,
         }
     }
 
@@ -272,7 +279,7 @@ impl Transfer {
         match self.kind {
             Kind::Put => self.is_late() || self.unread > 0,
             Kind::Get | Kind::Fetch | Kind::Load { .. } => true,
-            Kind::Amo { .. } | Kind::Store | Kind::Combine { .. } | Kind::Spread => false,
+            Kind::Amo { .. } | Kind::Store | Kind::StrongStore | Kind::Combine { .. } | Kind::Spread => false,
         }
     }
 
@@ -280,7 +287,7 @@ impl Transfer {
     pub(crate) fn pieces_of(&self, most: usize) -> u16 {
         match self.kind {
             Kind::Put | Kind::Get | Kind::Store | Kind::Load { .. } => self.shape.count.min(most) as u16,
-            Kind::Fetch | Kind::Amo { .. } | Kind::Combine { .. } | Kind::Spread => 1,
+            Kind::Fetch | Kind::Amo { .. } | Kind::StrongStore | Kind::Combine { .. } | Kind::Spread => 1,
         }
     }
 

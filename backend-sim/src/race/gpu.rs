@@ -63,6 +63,13 @@ struct Withheld {
     at: At,
 }
 
+/// What a kernel's update of a word tells, and what its thread knew when it made it.
+#[derive(Clone, Debug)]
+pub(crate) struct Update {
+    tells: Scoped,
+    by: Withheld,
+}
+
 /// What a word tells who reads it, and the scope of the fence by which that is learned.
 pub(crate) type Heard = SmallVec<[(Told, Scope); 3]>;
 
@@ -223,17 +230,17 @@ impl Detector {
         near.filter(|near| near.time == *time)
     }
 
-    /// A kernel has updated a word itself, which tells this from now on. `replaces`: whatever it held before.
-    pub(crate) fn update_by_kernel(
-        &mut self,
-        agent: AgentId,
-        (pe, word): (PeId, Span),
-        scoped: Scoped,
-        replaces: bool,
-    ) {
-        if !self.on {
-            return;
-        }
+    /// What a word tells once an update that an agent of a kernel has made now has arrived there.
+    pub(crate) fn update_of(&self, agent: AgentId, tells: Scoped) -> Update {
+        let View { last, site, ref clock, .. } = self.agents[agent];
+        let by = Withheld { agent, last, clock: Rc::clone(clock), at: self.sites.all[site as usize].at };
+        Update { tells, by }
+    }
+
+    /// A kernel's update of a word arrives. `replaces`: whatever the word held before.
+    pub(crate) fn update_by_kernel(&mut self, update: &Update, (pe, word): (PeId, Span), replaces: bool) {
+        let Update { tells: scoped, by: Withheld { agent, last, .. } } = update;
+        let (agent, last) = (*agent, *last);
         let key = (pe, word.alloc, word.start);
         let is_more = !replaces && self.near(pe, word).is_some();
         let before = self.gpus.words.remove(&key).filter(|_| is_more);
@@ -247,15 +254,14 @@ impl Detector {
             None => (None, SmallVec::new()),
         };
         if scoped.block.is_some() {
-            join_nearby(Rc::make_mut(&mut nearby), places(agent, &self.agents), &scoped);
+            join_nearby(Rc::make_mut(&mut nearby), places(agent, &self.agents), scoped);
         }
-        self.update(agent, pe, word, scoped.system.as_ref(), replaces);
-        let View { last, site, ref clock, .. } = self.agents[agent];
+        self.update(last, pe, word, scoped.system.as_ref(), replaces);
         withheld.retain(|of_another| of_another.agent != agent);
         if withheld.len() == MOST_WITHHELD {
             withheld.remove(0);
         }
-        withheld.push(Withheld { agent, last, clock: Rc::clone(clock), at: self.sites.all[site as usize].at });
+        withheld.push(update.by.clone());
         self.gpus.words.insert(key, Near { time: last, nearby, by_kernels, withheld, heard: None, taken });
     }
 

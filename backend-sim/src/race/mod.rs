@@ -43,7 +43,7 @@ pub(crate) use clock::Clock;
 use clock::Times;
 pub(crate) use edges::Snapshot;
 use gpu::Gpus;
-pub(crate) use gpu::{Heard, Lack};
+pub(crate) use gpu::{Heard, Lack, Update};
 pub(crate) use how::How;
 pub use ineffective::{IneffectiveOrder, IneffectiveReason};
 use intended::Marks;
@@ -56,6 +56,7 @@ pub use report::{Access, Part, Race};
 pub(crate) use scope::{Narrow, Nearby, Scoped, takes_in_blocks};
 use shadow::{Released, Shadow};
 use site::Sites;
+pub(crate) use threads::StrongStore;
 pub(crate) use view::Kind;
 use view::View;
 use who::{OnPath, Who, knows, steps_of};
@@ -274,7 +275,7 @@ struct Outstanding {
     nbi: Vec<Run>,
     /// What fences of each scope order.
     fenced: [Option<Rc<Fenced>>; 3],
-    /// The last plain store of its kernels to another PE's memory.
+    /// The last store of its kernels to another PE's memory.
     stored: u64,
 }
 
@@ -418,19 +419,23 @@ impl Detector {
         behind: Option<&Told>,
         asked: (&'static str, At),
     ) {
-        let known = behind.map(|behind| {
-            let known = Rc::clone(&self.agents[agent].clock);
-            self.agents[agent].clock().join(&behind.clock);
-            known
+        self.behind(agent, behind, |races| {
+            let mark = races.own_access(agent, how, word.len, asked).within(scope);
+            if !races.shadow.access_known(pe, word, mark, None, races.base) {
+                races.touch_unknown(agent, pe, word, mark);
+            }
         });
-        let mark = self.own_access(agent, how, word.len, asked).within(scope);
-        if !self.shadow.access_known(pe, word, mark, None, self.base) {
-            self.touch_unknown(agent, pe, word, mark);
-        }
-        if let Some(known) = known {
-            let view = &mut self.agents[agent];
-            (view.clock, view.issue) = (known, None); // the access alone comes after that: what the thread does next need not
-        }
+    }
+
+    /// An agent does something that alone comes after this, besides: what the agent does next need not.
+    fn behind<R>(&mut self, agent: AgentId, behind: Option<&Told>, act: impl FnOnce(&mut Detector) -> R) -> R {
+        let Some(behind) = behind else { return act(self) };
+        let known = Rc::clone(&self.agents[agent].clock);
+        self.agents[agent].clock().join(&behind.clock);
+        let result = act(self);
+        let view = &mut self.agents[agent];
+        (view.clock, view.issue) = (known, None);
+        result
     }
 
     #[inline(always)] // as its callers
@@ -499,6 +504,11 @@ impl Detector {
     pub(crate) fn transfer(&mut self, ticket: &Ticket, pe: PeId, span: Span, how: How, size: usize) {
         let lane = if how == How::Read { ticket.reads } else { ticket.lane };
         let mark = Mark::new(ticket.agent, lane, ticket.time, ticket.site, how, size);
+        self.transfer_by(ticket, pe, span, mark);
+    }
+
+    #[inline(always)] // as its callers
+    fn transfer_by(&mut self, ticket: &Ticket, pe: PeId, span: Span, mark: Mark) {
         if !self.shadow.access_known(pe, span, mark, Some(&ticket.issue), self.base) {
             self.transfer_unknown(ticket, pe, span, mark);
         }

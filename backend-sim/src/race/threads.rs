@@ -10,7 +10,7 @@ use onesided::backend::Span;
 use onesided_ptx::Scope;
 
 use super::clock::Clock;
-use super::{Detector, FENCED, How, Lane, Scoped, Ticket, Told, View, steps_of};
+use super::{Detector, FENCED, How, Lane, Mark, Scoped, Ticket, Told, Update, View, steps_of};
 use crate::config::Quiet;
 use crate::machine::{AgentId, PeId, Table};
 
@@ -29,6 +29,14 @@ pub(super) fn covered_by(
         }
         Quiet::Thread | Quiet::Pe => all,
     }
+}
+
+/// A strong store of a thread to another PE's memory, as the detector knows it from its issue on.
+#[derive(Clone, Debug)]
+pub(crate) struct StrongStore {
+    pub(crate) ticket: Ticket,
+    pub(crate) scope: Scope,
+    pub(crate) update: Update,
 }
 
 impl Detector {
@@ -171,11 +179,43 @@ impl Detector {
     }
 
     /// A thread stores plainly to another PE's memory: everybody there may see that later, and others of its GPU at once.
-    pub(crate) fn store_to_peer(&mut self, thread: AgentId, pe: PeId, span: Span, asked: (&'static str, At)) {
-        if let Some(ticket) = self.issue(thread, pe, Lane::Stores, false, asked) {
-            self.pes[self.agents[thread].pe].stored = ticket.time;
-            self.transfer(&ticket, pe, span, How::Write, span.len);
-        }
+    pub(crate) fn store_to_peer(
+        &mut self,
+        thread: AgentId,
+        pe: PeId,
+        span: Span,
+        asked: (&'static str, At),
+    ) -> Option<Ticket> {
+        let ticket = self.on.then(|| self.issue_store(thread, pe, asked))?;
+        self.transfer(&ticket, pe, span, How::Write, span.len);
+        Some(ticket)
+    }
+
+    fn issue_store(&mut self, thread: AgentId, pe: PeId, asked: (&'static str, At)) -> Ticket {
+        let ticket = self.issue_now(thread, pe, Lane::Stores, false, asked);
+        self.pes[self.agents[thread].pe].stored = ticket.time;
+        ticket
+    }
+
+    /// A thread stores strongly to another PE's memory, where races are looked for: that arrives later. `behind`: what it comes after besides, by fences
+    /// of NVSHMEM.
+    pub(crate) fn sends_strongly(
+        &mut self,
+        thread: AgentId,
+        pe: PeId,
+        behind: Option<&Told>,
+        asked: (&'static str, At),
+    ) -> Ticket {
+        self.behind(thread, behind, |races| races.issue_store(thread, pe, asked))
+    }
+
+    /// A strong store of a thread arrives at a word: who has read it there comes after it, and after what it tells.
+    pub(crate) fn strong_store_arrives(&mut self, store: &StrongStore, (pe, word): (PeId, Span)) {
+        let StrongStore { ticket, scope, update } = store;
+        let how = How::AtomicUpdate;
+        let mark = Mark::new(ticket.agent, ticket.lane, ticket.time, ticket.site, how, word.len).within(*scope);
+        self.transfer_by(ticket, pe, word, mark);
+        self.update_by_kernel(update, (pe, word), true);
     }
 
     /// The stores to other PEs' memory that are before a fence or a release of a thread in the scope of the system: its own, and those
@@ -230,10 +270,12 @@ impl Detector {
         })
     }
 
-    /// Whether an agent of a kernel comes after a store of its PE's kernels: its fences and releases put no other in order.
-    /// `by`: who made it, and when.
-    pub(crate) fn comes_after_store(&self, agent: AgentId, by: Option<(AgentId, u64)>) -> bool {
-        by.is_none_or(|(of, time)| of == agent || self.comes_after(agent, of, time))
+    /// Whether an agent of a kernel comes after a store of its PE's kernels: its fences and releases put no other in order. The end of a block
+    /// comes after those of all its threads.
+    pub(crate) fn comes_after_store(&self, agent: AgentId, store: Option<&Ticket>) -> bool {
+        store.is_none_or(|&Ticket { agent: of, time, .. }| {
+            of == agent || self.agents[of].block == Some(agent) || self.comes_after(agent, of, time)
+        })
     }
 
     /// A thread's fence puts what it comes after before whatever is issued by somebody who comes after the fence. So this order is something that

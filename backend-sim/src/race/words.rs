@@ -264,10 +264,9 @@ impl Detector {
         })
     }
 
-    /// An agent has updated a word itself, which tells this from now on. `replaces`: whatever it held before.
-    pub(crate) fn update(&mut self, agent: AgentId, pe: PeId, word: Span, told: Option<&Told>, replaces: bool) {
+    /// An agent has updated a word itself at a time, and the word tells this from now on. `replaces`: whatever it held before.
+    pub(crate) fn update(&mut self, time: u64, pe: PeId, word: Span, told: Option<&Told>, replaces: bool) {
         let tells = Tells::Clock(told.map_or_else(Rc::default, |told| Rc::clone(&told.clock)));
-        let time = self.agents[agent].last;
         self.tells(pe, word, (time, &tells), replaces);
     }
 

@@ -10,7 +10,7 @@ use super::program::{Order, PES, Program, Role, SHARED, Scope, Step};
 pub(super) enum Kind {
     /// A load, a store or an atomic.
     Own,
-    /// A weak store to another PE, which arrives later.
+    /// A store to another PE, which arrives later.
     Store,
     /// What a call of NVSHMEM does before it ends: it is no load and no store.
     Call,
@@ -42,9 +42,7 @@ fn accesses(step: &Step, place: (usize, usize), promises: &Promises) -> Vec<Acce
         Step::Read { of, word, order } | Step::Await { of, word, order, .. } => {
             one((home(of, place), word), false, order, Kind::Own)
         }
-        Step::Write { of, word, order: Order::Weak, .. } if of != pe && of != SHARED => {
-            one((of, word), true, Order::Weak, Kind::Store)
-        }
+        Step::Write { of, word, order, .. } if of != pe && of != SHARED => one((of, word), true, order, Kind::Store),
         Step::Write { of, word, order, .. } | Step::Add { of, word, order, .. } => {
             one((home(of, place), word), true, order, Kind::Own)
         }
@@ -93,7 +91,7 @@ pub(super) fn all_accesses(program: &Program, promises: &Promises) -> Vec<Vec<Ve
 }
 
 impl Model<'_> {
-    /// The accesses of an issue scope that are on their way for a time, of these kinds: all, or those to one PE.
+    /// The accesses of an issue scope that are on their way for a time, of these kinds: all, or those to one PE. Signals are transfers.
     pub(super) fn on_their_way(&self, scope: (usize, Role), kinds: &[Kind], to: Option<usize>) -> u128 {
         let mut all = 0;
         for (thread, steps) in self.accesses.iter().enumerate().filter(|(agent, _)| self.scope(*agent) == scope) {
@@ -103,6 +101,12 @@ impl Model<'_> {
                 let accesses = accesses.iter().filter(|access| kinds.contains(&access.kind));
                 let accesses = accesses.filter(|_| to.is_none_or(|to| Some(to) == target));
                 all |= accesses.fold(0, |all, access| all | bit(thread, i, access.second));
+                if let Step::Signal { to: target } = self.program.steps[thread][i]
+                    && kinds.contains(&Kind::Transfer)
+                    && to.is_none_or(|to| to == target)
+                {
+                    all |= bit(thread, i, false);
+                }
             }
         }
         all

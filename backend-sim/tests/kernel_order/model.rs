@@ -1,7 +1,8 @@
 //! What such programs can show, and whether they race: all orders of all steps, and for each what PTX's causality order says.
 //!
-//! An access is a bit. Whoever comes after accesses holds a set of them. A weak store to another PE is two accesses: its PE's threads come
-//! after the store, and others after its arrival, which a fence or a release of the system's scope, or a quiet, tells. Two accesses
+//! An access is a bit. Whoever comes after accesses holds a set of them. A store to another PE is two accesses: its PE's threads come
+//! after the store, and others after its arrival, which a fence or a release of the system's scope, or a quiet, tells. A strong one is seen there
+//! when it arrives, which may be behind later steps of its thread. Two accesses
 //! race that conflict, where the later does not come after the earlier, unless both are strong and the scope of each has the other's thread.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,7 +43,7 @@ pub(super) struct State {
     pub(super) fences: Vec<u8>,
     /// What fences of a scope put before what it issues later to each PE, if they are about the whole scope.
     pub(super) fenced: Vec<[Past; PES]>,
-    pub(super) flying: Vec<Signal>,
+    pub(super) flying: Vec<Flying>,
 }
 
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -62,16 +63,43 @@ pub(super) struct Thread {
     pub(super) sent: [Option<Past>; PES],
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Signal {
+/// A signal or a strong store to another PE, on its way.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Flying {
     /// The issue scope, as a number.
     pub(super) from: usize,
     pub(super) to: usize,
-    pub(super) past: Past,
-    /// The same without what is known to arrive before it because of fences.
-    pub(super) seen: Past,
+    /// Its step.
+    pub(super) bit: u128,
+    /// What NVSHMEM's fences put before it.
+    pub(super) fenced: u128,
     pub(super) fences: u8,
     pub(super) covered: Option<u8>,
+    pub(super) what: What,
+}
+
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum What {
+    /// `seen`: the same as `past`, without what is known to arrive before it because of fences.
+    Signal { past: Past, seen: Past },
+    /// `told`: what its word tells from then on.
+    Store { word: usize, value: u64, told: Told },
+}
+
+impl State {
+    /// The steps of what is on its way from an issue scope.
+    pub(super) fn on_its_way(&self, from: usize) -> u128 {
+        self.flying.iter().filter(|flying| flying.from == from).fold(0, |all, flying| all | flying.bit)
+    }
+
+    /// The steps of strong stores that have not arrived: at one place, or anywhere.
+    pub(super) fn stores_on_their_way(&self, at: Option<(usize, usize)>) -> u128 {
+        let stores = self.flying.iter().filter(|flying| match flying.what {
+            What::Signal { .. } => false,
+            What::Store { word, .. } => at.is_none_or(|at| at == (flying.to, word)),
+        });
+        stores.fold(0, |all, flying| all | flying.bit)
+    }
 }
 
 /// What is allowed; `None` when there are more than `limit` states.
@@ -151,20 +179,36 @@ impl Model<'_> {
         }
         next.extend((0..PES * BLOCKS).filter_map(|block| self.meet(state, block)).map(|state| (state, false)));
         for index in 0..state.flying.len() {
-            let signal = state.flying[index];
-            let ahead = |other: &&Signal| (other.from, other.to) == (signal.from, signal.to);
-            let mut ahead = state.flying.iter().filter(ahead);
-            if !ahead.any(|other| other.covered.is_some_and(|fence| fence <= signal.fences)) {
-                let mut state = state.clone();
-                state.flying.remove(index);
-                state.memory[signal.to][SIGNAL] += 1;
-                let [waits, loads] = &mut state.signalled[signal.to];
-                waits.join(signal.past);
-                loads.join(signal.seen);
-                next.push((state, false));
+            let flying = &state.flying[index];
+            if state.flying.iter().any(|other| self.precedes(other, flying)) {
+                continue;
             }
+            let mut state = state.clone();
+            let Flying { to, what, .. } = state.flying.remove(index);
+            match what {
+                What::Signal { past, seen } => {
+                    state.memory[to][SIGNAL] += 1;
+                    let [waits, loads] = &mut state.signalled[to];
+                    waits.join(past);
+                    loads.join(seen);
+                }
+                What::Store { word, value, told } => {
+                    state.memory[to][word] = value;
+                    state.told.insert((to, word), told);
+                }
+            }
+            next.push((state, false));
         }
         next
+    }
+
+    /// Whether NVSHMEM's fences put something before something else that is on its way to the same PE.
+    fn precedes(&self, other: &Flying, later: &Flying) -> bool {
+        (other.from, other.to) == (later.from, later.to)
+            && match self.quiet {
+                Quiet::Pe => other.covered.is_some_and(|fence| fence <= later.fences),
+                Quiet::Thread => later.fenced & other.bit != 0,
+            }
     }
 
     pub(super) fn meet(&self, state: &State, block: usize) -> Option<State> {

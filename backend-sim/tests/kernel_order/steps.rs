@@ -3,7 +3,7 @@
 use onesided_sim::Quiet;
 
 use super::access::{Access, Kind, bit};
-use super::model::{Model, Race, Signal, State, Thread, number};
+use super::model::{Flying, Model, Race, State, Thread, What, number};
 use super::past::{Past, Place, Told, join};
 use super::program::{Order, PES, Role, SHARED, SIGNAL, Scope, Step};
 
@@ -40,6 +40,9 @@ impl Model<'_> {
         if let Step::P { to, .. } | Step::Signal { to } = *step {
             past.arrived |= past.steps & self.in_order(scope, to);
         }
+        if self.must_wait(before, step, own, scope) {
+            return None;
+        }
         let sends_to = match *step {
             Step::P { to, .. } | Step::Put { to, .. } | Step::Signal { to } => Some(to),
             _ => None,
@@ -50,6 +53,10 @@ impl Model<'_> {
         let mut state = before.clone();
         let touched = &self.accesses[thread][done];
         state.made |= touched.iter().fold(0, |all, access| all | bit(thread, done, access.second));
+        let sends = |what, to, fences: u8| {
+            let (from, bit) = (number(scope), bit(thread, done, false));
+            Flying { from, to, bit, fenced: own.fenced, fences, covered: None, what }
+        };
         state.threads[thread].done += 1;
         state.threads[thread].past.join(self.begins_behind(before, thread));
         if let Some(to) = sends_to {
@@ -73,10 +80,16 @@ impl Model<'_> {
             }
             Step::Write { of, word, value, order } => {
                 let of = self.home(thread, of);
-                state.memory[of][word] = value;
                 state.threads[thread].overwritten |= self.known_at(before, (of, word), past);
                 let told = self.releases(&state, thread, order, past, behind);
-                state.told.insert((of, word), told);
+                if order != Order::Weak && of < PES && of != pe {
+                    let what = What::Store { word, value, told };
+                    state.flying.push(sends(what, of, state.fences[number(scope)]));
+                    state.flying.sort_unstable();
+                } else {
+                    state.memory[of][word] = value;
+                    state.told.insert((of, word), told);
+                }
             }
             Step::Add { of, word, order, fetch } => {
                 let of = self.home(thread, of);
@@ -124,8 +137,8 @@ impl Model<'_> {
             }
             Step::Signal { to } => {
                 let seen = self.seen_by_loads(own, past, scope);
-                let (from, fences) = (number(scope), state.fences[number(scope)]);
-                state.flying.push(Signal { from, to, past, seen, fences, covered: None });
+                state.made |= bit(thread, done, false);
+                state.flying.push(sends(What::Signal { past, seen }, to, state.fences[number(scope)]));
                 state.flying.sort_unstable();
             }
             Step::Wait { value } => {
@@ -187,7 +200,12 @@ impl Model<'_> {
         past: Past,
     ) -> Option<Result<(State, bool), Race>> {
         for scope in self.completed_by(thread) {
-            if before.flying.iter().any(|signal| signal.from == number(scope)) {
+            let on_its_way = before.on_its_way(number(scope));
+            let covers = match self.quiet {
+                Quiet::Thread if self.scope(thread) == scope => past.steps,
+                Quiet::Thread | Quiet::Pe => u128::MAX,
+            };
+            if on_its_way & covers != 0 {
                 return None;
             }
             let transfers = self.on_their_way(scope, &[Kind::Transfer], None);
@@ -208,6 +226,36 @@ impl Model<'_> {
         match role {
             Role::Stream => vec![(pe, Role::Stream), (pe, Role::Thread)],
             Role::Thread | Role::Host => vec![(pe, role)],
+        }
+    }
+
+    /// Whether something has to arrive before an agent of a scope takes a step. `own`: what it comes after.
+    fn must_wait(&self, state: &State, step: &Step, own: Past, scope @ (pe, role): (usize, Role)) -> bool {
+        let mine = state.on_its_way(number(scope)) & state.stores_on_their_way(None);
+        let is_peer = |of: usize| of < PES && of != pe;
+        match *step {
+            Step::Fence(Scope::Sys) => mine & own.steps != 0,
+            Step::Read { of, word, order }
+            | Step::Await { of, word, order, .. }
+            | Step::Write { of, word, order, .. }
+            | Step::Add { of, word, order, .. }
+                if role == Role::Thread =>
+            {
+                let writes = !matches!(step, Step::Read { .. } | Step::Await { .. });
+                let releases = writes && order == Order::Strong(Scope::Sys) && of != SHARED;
+                let there = is_peer(of) && mine & state.stores_on_their_way(Some((of, word))) & own.steps != 0;
+                let flies = matches!(step, Step::Write { .. }) && order != Order::Weak;
+                let fenced = writes && is_peer(of) && !flies && {
+                    let mut to_it =
+                        state.flying.iter().filter(|flying| (flying.from, flying.to) == (number(scope), of));
+                    to_it.any(|flying| {
+                        let by_scope = self.quiet == Quiet::Pe && order != Order::Weak && flying.covered.is_some();
+                        by_scope || own.fenced & flying.bit != 0
+                    })
+                };
+                there || fenced || releases && mine & own.steps != 0
+            }
+            _ => false,
         }
     }
 
@@ -252,7 +300,9 @@ impl Model<'_> {
     }
 
     fn kernel_has_ended(&self, state: &State, pe: usize) -> bool {
-        self.program.threads_of(pe).all(|thread| state.threads[thread].done == self.program.steps[thread].len())
+        let stores = state.on_its_way(number((pe, Role::Thread))) & state.stores_on_their_way(None);
+        let mut threads = self.program.threads_of(pe);
+        stores == 0 && threads.all(|thread| state.threads[thread].done == self.program.steps[thread].len())
     }
 
     /// What an agent comes after that takes its first step.
@@ -343,7 +393,9 @@ impl Model<'_> {
             for (i, accesses) in steps.iter().enumerate() {
                 let is_update = |access: &Access| access.spot == spot && access.writes && access.order != Order::Weak;
                 if accesses.iter().any(is_update) {
-                    state.threads[thread].past.steps |= state.made & bit(other, i, false);
+                    let arrived = state.made & bit(other, i, false) & !state.stores_on_their_way(None);
+                    state.threads[thread].past.steps |= arrived;
+                    state.threads[thread].past.arrived |= arrived;
                 }
             }
         }

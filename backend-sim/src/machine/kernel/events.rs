@@ -37,29 +37,36 @@ impl Machine {
         self.record.is_some()
     }
 
-    /// A thread accesses a word, where the run is recorded.
+    /// A thread accesses a word, where the run is recorded. Returns the event, if it is one, and of what type its value is.
     #[cold]
-    pub(super) fn record_access(&mut self, id: BlockId, access: &Access, at: At, word: (PeId, Span), values: Values) {
+    pub(super) fn record_access(
+        &mut self,
+        id: BlockId,
+        access: &Access,
+        at: At,
+        word: (PeId, Span),
+        values: Values,
+    ) -> Option<(usize, DType)> {
         let (pe, span) = word;
         if self.kernels.workspaces.has(pe, span.alloc) {
-            return;
+            return None;
         }
         let (block, strong) = (self.kernels.blocks[id].agent, access.order.is_strong());
-        let Some(record) = &mut self.record else { return };
+        let record = self.record.as_mut()?;
         if !strong {
             let times = record.accesses.plain.entry((block, at)).or_default();
             *times += 1;
             if *times > PLAIN {
-                return;
+                return None;
             }
         }
         let thread = self.agent_of_thread(id, access.thread as usize);
-        let Some(record) = &mut self.record else { return };
+        let record = self.record.as_mut()?;
         if strong {
             let (last, times) = record.accesses.strong.entry((thread, at)).or_default();
             *times += 1;
             if std::mem::replace(last, values) == values && *times > 1 || *times > STRONG {
-                return;
+                return None;
             }
         }
         let dtype = match span.len {
@@ -70,11 +77,13 @@ impl Machine {
         };
         let kind =
             EventKind::Access { call: name_of(access), of: pe.0, span, writes: values.1.is_some(), strong, by: None };
+        let number = self.record.as_ref()?.trace.len();
         let event = self.note_by(thread, kind, at);
         event.implied = true;
         event.moved = match values {
             (Some(found), Some(left)) => Some(Moved::update(dtype, found, left)),
             (found, left) => found.or(left).map(|value| Moved::one(dtype, value)),
         };
+        Some((number, dtype))
     }
 }

@@ -18,7 +18,7 @@ use super::super::ids::{AgentId, BlockId, PeId};
 use super::super::{Machine, Object, Touch};
 use super::{Ending, Running};
 use crate::config::Quiet;
-use crate::race::{How, Lack, Scoped, Told, join_told, takes_in_blocks};
+use crate::race::{How, Lack, Scoped, StrongStore, Told, join_told, takes_in_blocks};
 
 /// What a block's relaxed accesses have brought, and what its next relaxed stores tell.
 #[derive(Debug, Default)]
@@ -107,12 +107,7 @@ impl Machine {
         (writes, ending): (bool, Option<Ending>),
         asked: (&'static str, At),
     ) {
-        self.depend_on_polled(id, access.thread as usize, &Object::memory(pe, span));
-        let Agent { pe: me, scope, .. } = self.agents[self.kernels.blocks[id].agent];
-        let is_peer_write = access.kind != AccessKind::Load && pe != me;
-        if is_peer_write && self.in_chosen_step && self.races.quiet() == Quiet::Pe {
-            self.touch(Object::Scope(scope), Touch::Add { by: 1 }); // a fence of another thread puts it behind something, or comes later
-        }
+        let is_peer_write = self.comes_to_strong_access(id, access, (pe, span));
         if !self.races.is_on() {
             return;
         }
@@ -137,20 +132,65 @@ impl Machine {
             }
         }
         if writes {
-            let word = (by, pe, span.alloc, span.start);
-            let mut tells = match access.order.releases() {
-                // beyond its scope, whoever reads the word races with this access
-                true => self.races.tell_by_kernel(agent, access.scope == Scope::Sys),
-                false => self.kernels.blocks[id].heard.fenced_before(by),
-            };
-            let Heard { released, .. } = &mut self.kernels.blocks[id].heard;
-            match access.order.releases() {
-                true => _ = released.insert(word, tells.clone()),
-                false => released.get(&word).into_iter().for_each(|released| tells.join(released)),
-            }
-            behind.iter().for_each(|behind| tells.join_told(behind));
-            self.races.update_by_kernel(agent, (pe, span), tells, access.kind == AccessKind::Store);
+            let tells = self.told_by_write(id, (agent, by), access, (pe, span), behind.as_ref());
+            let update = self.races.update_of(agent, tells);
+            self.races.update_by_kernel(&update, (pe, span), access.kind == AccessKind::Store);
         }
+    }
+
+    /// A block stores strongly to another PE's memory, where that arrives later.
+    pub(super) fn strong_store(
+        &mut self,
+        id: BlockId,
+        access: &Access,
+        (pe, span): (PeId, Span),
+        asked: (&'static str, At),
+    ) -> Option<StrongStore> {
+        self.comes_to_strong_access(id, access, (pe, span));
+        if !self.races.is_on() {
+            return None;
+        }
+        let by = access.thread as usize;
+        let agent = self.thread_acts(id, by);
+        let behind = self.races.fenced_before(agent, pe);
+        let ticket = self.races.sends_strongly(agent, pe, behind.as_ref(), asked);
+        let tells = self.told_by_write(id, (agent, by), access, (pe, span), behind.as_ref());
+        Some(StrongStore { ticket, scope: access.scope, update: self.races.update_of(agent, tells) })
+    }
+
+    /// What a strong access depends on, and what depends on it, besides memory. Returns whether it writes to another PE's memory.
+    fn comes_to_strong_access(&mut self, id: BlockId, access: &Access, (pe, span): (PeId, Span)) -> bool {
+        self.depend_on_polled(id, access.thread as usize, &Object::memory(pe, span));
+        let Agent { pe: me, scope, .. } = self.agents[self.kernels.blocks[id].agent];
+        let is_peer_write = access.kind != AccessKind::Load && pe != me;
+        if is_peer_write && self.in_chosen_step && self.races.quiet() == Quiet::Pe {
+            self.touch(Object::Scope(scope), Touch::Add { by: 1 }); // a fence of another thread puts it behind something, or comes later
+        }
+        is_peer_write
+    }
+
+    /// What a strong write of a thread tells. `behind`: what it comes after besides, by fences of NVSHMEM.
+    fn told_by_write(
+        &mut self,
+        id: BlockId,
+        (agent, by): (AgentId, usize),
+        access: &Access,
+        (pe, span): (PeId, Span),
+        behind: Option<&Told>,
+    ) -> Scoped {
+        let word = (by, pe, span.alloc, span.start);
+        let mut tells = match access.order.releases() {
+            // beyond its scope, whoever reads the word races with this access
+            true => self.races.tell_by_kernel(agent, access.scope == Scope::Sys),
+            false => self.kernels.blocks[id].heard.fenced_before(by),
+        };
+        let Heard { released, .. } = &mut self.kernels.blocks[id].heard;
+        match access.order.releases() {
+            true => _ = released.insert(word, tells.clone()),
+            false => released.get(&word).into_iter().for_each(|released| tells.join(released)),
+        }
+        behind.into_iter().for_each(|behind| tells.join_told(behind));
+        tells
     }
 
     /// A thread of a block comes to a fence.

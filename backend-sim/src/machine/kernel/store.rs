@@ -1,9 +1,13 @@
-//! Plain stores of kernels to other PEs' memory, where their races are no findings: each is in flight until it is seen there. A fence or a
-//! release of the system's scope and the end of the block wait for those that their thread comes after.
+//! Stores of kernels to other PEs' memory: each is in flight until it is seen there. A fence or a release of the system's scope and the end of
+//! the block wait for those that their thread comes after.
 //!
-//! Where races are findings, a store happens at once: whoever could see the difference races with it.
+//! A strong store is one everywhere. So a thread may load what another PE has not stored yet, while that one does not see what this thread
+//! has stored before: GPUs do the same, unless a fence stands between the store and the load.
 //!
-//! What a thread writes to another PE's memory behind `nvshmem_fence`, plainly or strongly, comes after what the fence orders to that PE.
+//! A plain store is one where races are no findings. Where they are, it happens at once: whoever could see the difference races with it.
+//!
+//! Whoever comes after a strong store, and accesses the same place, waits for its arrival. What a thread writes to another PE's memory behind
+//! `nvshmem_fence`, plainly or strongly, comes after what the fence orders to that PE.
 
 use onesided::At;
 use onesided::backend::{Shape, Span};
@@ -11,10 +15,12 @@ use onesided_ptx::{Access, AccessKind, Scope};
 
 use super::super::agent::Agent;
 use super::super::claim::Completes;
-use super::super::ids::{AgentId, PeId};
-use super::super::transfer::{Data, Kind, NO_SPAN};
+use super::super::ids::{AgentId, BlockId, PeId, TransferId};
+use super::super::transfer::{Data, Kind, NO_SPAN, element};
 use super::super::{Machine, Object, Progress, Touch};
 use crate::config::Races;
+use crate::lint::Notice;
+use crate::race::{StrongStore, Ticket};
 
 impl Machine {
     /// Whether races of plain accesses of an agent are no findings: everywhere, or because its kernel was launched under a mark.
@@ -25,40 +31,133 @@ impl Machine {
     /// Whether a store of an agent to memory of `pe` is in flight for a time.
     pub(super) fn stores_fly(&self, access: &Access, agent: AgentId, pe: PeId) -> bool {
         pe != self.agents[agent].pe
-            && !access.order.is_strong()
             && access.kind == AccessKind::Store
-            && self.may_race(agent)
+            && (access.order.is_strong() || self.may_race(agent))
             && self.mode.needs.relaxed
             && !self.config.sequential
     }
+}
 
-    /// A thread stores plainly to another PE's memory.
-    pub(super) fn store_to_peer(
+/// # Issue and arrival
+impl Machine {
+    /// A thread stores plainly to another PE's memory, as the race detector and the lints see it.
+    pub(super) fn plain_store_to_peer(
         &mut self,
-        agent: AgentId,
+        thread: AgentId,
+        (pe, span): (PeId, Span),
+        asked: (&'static str, At),
+    ) -> Option<Ticket> {
+        let ticket = self.races.store_to_peer(thread, pe, span, asked);
+        self.lint(&Notice::Written { pe, span });
+        ticket
+    }
+
+    /// A thread's plain store to another PE's memory is on its way.
+    pub(super) fn sends_plainly(
+        &mut self,
+        (id, thread): (BlockId, AgentId),
+        access: &Access,
         (pe, span): (PeId, Span),
         value: u64,
         asked: (&'static str, At),
-    ) {
-        let me = self.agents[agent].pe;
-        let shape = Shape::whole(span.len);
-        let id = self.draft(agent, Kind::Store, (pe, span), (me, NO_SPAN), shape, asked);
-        let mut bytes = self.flight.buffer();
-        bytes.extend_from_slice(&value.to_le_bytes()[..span.len]);
-        self.flight.get_mut(id).data = Data::Bytes(bytes);
+    ) -> TransferId {
+        let ticket = match self.races.is_on() {
+            true => {
+                self.thread_acts(id, access.thread as usize);
+                self.plain_store_to_peer(thread, (pe, span), asked)
+            }
+            false => None,
+        };
+        let store = self.draft_store(thread, Kind::Store, (pe, span), value, asked);
+        self.flight.get_mut(store).ticket = ticket;
         if self.in_chosen_step {
-            self.touch(Object::Scope(self.agents[agent].scope), Touch::Add { by: 1 });
+            self.touch(Object::Scope(self.agents[thread].scope), Touch::Add { by: 1 });
             self.touch(Object::memory(pe, span), Touch::Write); // its own PE sees it from now on, and it is in order with others there
             self.keep_before(pe, span); // a wait there ends when it arrives, and not now
         }
-        self.fly(agent, id);
-        if self.races.is_on() {
-            let by = Some((agent, self.races.last_step(agent)));
-            self.flight.get_mut(id).rank.store.iter_mut().for_each(|store| store.by = by);
-        }
+        self.fly(thread, store);
+        store
     }
 
-    /// What a block loads from another PE's memory: what is there, under what its own PE's kernels have stored.
+    /// A thread's strong store to another PE's memory is about to be on its way. `begun`: with elements of the same word before this one.
+    /// `known`: what the race detector knows of this one.
+    pub(super) fn sends_strongly(
+        &mut self,
+        thread: AgentId,
+        begun: Option<TransferId>,
+        (pe, span): (PeId, Span),
+        (value, known): (u64, Option<StrongStore>),
+        asked: (&'static str, At),
+    ) -> TransferId {
+        let id = begun.unwrap_or_else(|| self.draft_store(thread, Kind::StrongStore, (pe, span), value, asked));
+        let store = self.flight.get_mut(id);
+        if begun.is_some() {
+            let Data::Bytes(bytes) = &mut store.data else { unreachable!("a store carries its data") };
+            bytes.extend_from_slice(&value.to_le_bytes()[..span.len]);
+            store.dst.len += span.len;
+            store.shape = Shape::contiguous(store.dst.len, span.len);
+        }
+        if let Some(known) = known {
+            store.ticket = Some(known.ticket.clone());
+            store.elements.push(known);
+        }
+        id
+    }
+
+    fn draft_store(
+        &mut self,
+        thread: AgentId,
+        kind: Kind,
+        (pe, span): (PeId, Span),
+        value: u64,
+        asked: (&'static str, At),
+    ) -> TransferId {
+        let me = self.agents[thread].pe;
+        let id = self.draft(thread, kind, (pe, span), (me, NO_SPAN), Shape::whole(span.len), asked);
+        let mut bytes = self.flight.buffer();
+        bytes.extend_from_slice(&value.to_le_bytes()[..span.len]);
+        self.flight.get_mut(id).data = Data::Bytes(bytes);
+        id
+    }
+
+    /// A strong store arrives.
+    pub(in crate::machine) fn strong_store_arrives(&mut self, id: TransferId) {
+        let store = self.flight.get_mut(id);
+        let (pe, dst, shape) = (store.dst_pe, store.dst, store.shape);
+        let elements = std::mem::take(&mut store.elements);
+        let Data::Bytes(bytes) = std::mem::replace(&mut store.data, Data::Source) else {
+            unreachable!("a store carries its data")
+        };
+        for (i, bytes) in bytes.chunks_exact(shape.size).enumerate() {
+            let word = element(dst, i, shape.size);
+            if let Some(known) = elements.get(i) {
+                self.races.strong_store_arrives(known, (pe, word));
+            }
+            let mut value = [0; 8];
+            value[..bytes.len()].copy_from_slice(bytes);
+            let value = u64::from_le_bytes(value);
+            if self.in_chosen_step {
+                let old = self.heap.load(pe, word);
+                self.touch_atomically(pe, word, (old, value), (None, None));
+            }
+            self.write_word(pe, word, value);
+        }
+        self.flight.recycle(bytes);
+    }
+
+    /// A word gets a value. Returns whether it changes.
+    pub(super) fn write_word(&mut self, pe: PeId, word: Span, value: u64) -> bool {
+        let changes = self.heap.load(pe, word) != value;
+        if changes {
+            self.heap.store(pe, word, value);
+            self.wrote(pe, word);
+        } else {
+            self.lint(&Notice::Changed { pe, span: word }); // what fresh memory happens to hold is written, too
+        }
+        changes
+    }
+
+    /// What a block loads from another PE's memory: what is there, under what its own PE's kernels have stored plainly.
     pub(super) fn load_from_peer(&mut self, agent: AgentId, pe: PeId, span: Span) -> u64 {
         let mut bytes = self.heap.load(pe, span).to_le_bytes();
         if self.mode.needs.relaxed {
@@ -66,22 +165,33 @@ impl Machine {
         }
         u64::from_le_bytes(bytes)
     }
+}
 
-    /// Whether kernels of the agent's PE have stored plainly to other PEs' memory. In a search that counts also when the stores have arrived:
-    /// the agent comes after that.
-    pub(super) fn has_stored(&self, agent: AgentId) -> bool {
-        self.mode.needs.relaxed && self.flight.stores(self.agents[agent].scope).next().is_some()
+/// # What comes after stores
+///
+/// In a search, stores also count that have arrived: an agent comes after that, and what it does next must not depend on how early it was.
+impl Machine {
+    /// Whether kernels of the agent's PE have issued anything.
+    pub(super) fn has_issued(&self, agent: AgentId) -> bool {
+        self.mode.needs.relaxed && self.flight.any(self.agents[agent].scope, |_, _| true)
     }
 
-    /// Whether an access comes after all stores of its PE: it releases, or changes what one of them writes.
-    fn comes_after_stores(&self, agent: AgentId, access: &Access, spot: (PeId, Span)) -> bool {
-        if !access.order.is_strong() || !self.has_stored(agent) {
-            return false;
-        }
-        let same = |(pe, span): (PeId, Span)| {
-            self.flight.stores(self.agents[agent].scope).any(|(to, stored)| to == pe && stored.span.overlaps(&span))
-        };
-        access.order.releases() && access.scope == Scope::Sys || same(spot)
+    /// Whether an agent of a kernel comes after stores of its PE's kernels to other PEs' memory.
+    pub(super) fn comes_after_stores(&self, agent: AgentId) -> bool {
+        let mut stores = self.flight.stores(self.agents[agent].scope);
+        self.mode.needs.relaxed && stores.any(|(_, _, ticket)| self.races.comes_after_store(agent, ticket))
+    }
+
+    /// Whether an access to another PE's memory comes after a store of its own PE there. A load sees plain stores without waiting for them, and
+    /// a plain store is behind other plain ones by its own place in the order.
+    pub(super) fn comes_after_store_there(&self, agent: AgentId, access: &Access, (pe, span): (PeId, Span)) -> bool {
+        let also_plain = access.order.is_strong() && access.kind != AccessKind::Load;
+        self.mode.needs.relaxed
+            && self.flight.stores(self.agents[agent].scope).any(|(to, store, ticket)| {
+                to == pe
+                    && store.span.overlaps(&span)
+                    && if store.is_strong { self.races.comes_after_store(agent, ticket) } else { also_plain }
+            })
     }
 
     /// Whether a fence of NVSHMEM puts something that is in flight before what a thread writes at once to a PE's memory. In a search that counts
@@ -98,26 +208,37 @@ impl Machine {
             })
     }
 
-    /// A thread is about to write: it goes on when what comes before that has arrived.
-    pub(super) fn wait_before_write(&mut self, agent: AgentId, access: &Access) -> Progress {
-        if access.kind == AccessKind::Load {
-            return Progress::Done;
-        }
-        let Ok((to, span)) = self.at_address(self.agents[agent].pe, access.address, access.bytes.into()) else {
+    /// A thread is about to access memory: it goes on when what comes before that has arrived.
+    pub(super) fn wait_before_access(&mut self, agent: AgentId, access: &Access) -> Progress {
+        let me = self.agents[agent].pe;
+        let Ok((to, span)) = self.at_address(me, access.address, access.bytes.into()) else {
             return Progress::Done; // it fails when it is made
         };
-        let stores = self.comes_after_stores(agent, access, (to, span));
-        let fenced = self.comes_after_fenced(agent, access, to).then_some(to);
-        match (stores, fenced) {
-            (false, None) => Progress::Done,
-            (true, None) => self.complete_stores(agent),
-            (stores, Some(to)) => self.await_fenced(agent, to, (stores, access.order.is_strong())),
+        let releases = access.kind != AccessKind::Load && access.order.releases() && access.scope == Scope::Sys;
+        let stores = releases && self.comes_after_stores(agent);
+        let there = self.comes_after_store_there(agent, access, (to, span));
+        let fenced = self.comes_after_fenced(agent, access, to);
+        if !(stores || there || fenced) {
+            return Progress::Done;
         }
+        if stores {
+            self.races.complete(agent, Completes::Stores);
+        }
+        let strongly = access.order.is_strong();
+        let also_plain = strongly && access.kind != AccessKind::Load;
+        self.await_issued(agent, |races, rank, ticket| {
+            let store = rank.store.is_some_and(|store| {
+                let is_there = there && rank.target == to && store.span.overlaps(&span);
+                let comes_before = is_there && store.is_strong || stores;
+                comes_before && races.comes_after_store(agent, ticket) || is_there && !store.is_strong && also_plain
+            });
+            store || fenced && rank.precedes_next(to, races.has_fenced(agent, ticket), strongly)
+        })
     }
 
     /// The agent goes on when its PE's stores have arrived that it comes after.
     pub(super) fn complete_stores(&mut self, agent: AgentId) -> Progress {
-        match self.has_stored(agent) {
+        match self.comes_after_stores(agent) {
             true => self.complete(agent, None, Completes::Stores, None),
             false => Progress::Done,
         }

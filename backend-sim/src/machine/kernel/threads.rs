@@ -11,7 +11,6 @@ use super::super::past::Past;
 use super::super::tells::Tells;
 use super::super::{Fold, Machine, Object, Touch};
 use super::{Running, address};
-use crate::lint::Notice;
 use crate::race::How;
 
 impl Machine {
@@ -56,8 +55,8 @@ impl Machine {
         if self.races.is_on() {
             let agent = self.thread_acts(id, thread);
             if how == How::Write && pe != self.agents[agent].pe {
-                self.races.store_to_peer(agent, pe, span, asked);
-                return self.lint(&Notice::Written { pe, span });
+                self.plain_store_to_peer(agent, (pe, span), asked);
+                return;
             }
             self.observe(agent, pe, span, how, span.len, asked);
         }

@@ -63,7 +63,7 @@ impl Machine {
                 Stop::Fence(thread, place) => {
                     let thread = self.thread_comes_to(id, thread, ("fence of a thread", code.at(place)));
                     if self.complete_stores(thread) == Progress::Done {
-                        self.let_go_on(thread);
+                        self.thread_stops(thread); // a step, whether or not something was left to wait for
                     }
                 }
                 Stop::Access(access) => {
@@ -78,7 +78,7 @@ impl Machine {
                     if self.mode.needs.aiming {
                         self.aim_thread(thread, id, &access);
                     }
-                    if self.wait_before_write(thread, &access) == Progress::Done {
+                    if self.wait_before_access(thread, &access) == Progress::Done {
                         self.thread_stops(thread);
                     }
                 }

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use onesided::DType;
 use onesided::backend::Span;
 use onesided_ptx::{
     Access, AccessKind, AtomicOp, Order, Place, Refusal, Scope, Sync, Type, Who, World, Written, each_lane, gather,
     gather_row, in_a_row, scatter_row,
 };
 
-use super::super::ids::{AgentId, BlockId, Id as _, PeId};
+use super::super::ids::{AgentId, BlockId, Id as _, PeId, TransferId};
 use super::super::{Machine, Object, Touch};
 use super::address;
 use super::events::Values;
@@ -16,7 +17,6 @@ use super::threads::fold_of;
 use super::turn::name_of;
 use super::watch::objects;
 use crate::kernel::Code;
-use crate::lint::Notice;
 use crate::race::How;
 
 /// What a block runs against, for one turn.
@@ -28,12 +28,14 @@ pub(super) struct KernelWorld<'m> {
     code: &'m Arc<Code>,
     /// The bulk copy that accesses memory in place of its thread.
     copying: Option<usize>,
+    /// A strong store of which only the first elements of a word are known yet.
+    sending: Option<TransferId>,
 }
 
 impl<'m> KernelWorld<'m> {
     pub(super) fn new(machine: &'m mut Machine, agent: AgentId, block: BlockId, code: &'m Arc<Code>) -> Self {
         let pe = machine.agents[agent].pe;
-        KernelWorld { machine, agent, block, pe, code, copying: None }
+        KernelWorld { machine, agent, block, pe, code, copying: None, sending: None }
     }
 
     #[inline(always)]
@@ -102,30 +104,60 @@ impl<'m> KernelWorld<'m> {
         place.is_some_and(|(pe, span)| self.machine.kernels.workspaces.has(pe, span.alloc))
     }
 
-    /// Whether it changes another PE's memory behind a fence that puts something before it.
-    fn writes_behind_fence(&self, access: &Access) -> bool {
+    /// Whether an access to another PE's memory comes after something that its own PE has issued: behind a fence, or a strong store to the
+    /// same place.
+    fn comes_after_issued(&mut self, access: &Access) -> bool {
+        let place = address::place(access.address, access.bytes.into());
+        let Some((pe, span)) = place.filter(|&(pe, _)| pe != self.pe) else { return false };
+        if !self.machine.has_issued(self.agent) {
+            return false; // mostly
+        }
+        let thread = self.machine.thread_acts(self.block, access.thread as usize);
         let writes = matches!(access.kind, AccessKind::Store | AccessKind::Atomic(_) | AccessKind::Arrive { .. });
-        let place = if writes { address::place(access.address, access.bytes.into()) } else { None };
-        let Some((pe, _)) = place.filter(|&(pe, _)| pe != self.pe) else { return false };
-        let thread = self.machine.kernels.blocks[self.block].threads[access.thread as usize];
-        thread.is_some_and(|thread| self.machine.comes_after_fenced(thread, access, pe))
+        writes && self.machine.comes_after_fenced(thread, access, pe)
+            || self.machine.comes_after_store_there(thread, access, (pe, span))
     }
 
     /// The step that was chosen ends with the access that it was chosen for, and what is made with that.
     fn done(&mut self, access: &Access) {
-        if !(access.within.goes_on() && access.order.is_strong() && self.accesses_words()) {
+        if !self.goes_on_in_word(access) {
             self.machine.in_chosen_step = false;
         }
+    }
+
+    /// Whether other elements of a vector are accessed in the same step.
+    fn goes_on_in_word(&mut self, access: &Access) -> bool {
+        access.within.goes_on() && access.order.is_strong() && self.accesses_words()
+    }
+
+    /// A store to another PE's memory begins, and arrives later. Returns whether it can change what is there, too.
+    fn send(&mut self, access: &Access, (pe, span): (PeId, Span), value: u64) -> (TransferId, bool) {
+        self.machine.note_by_pointer(pe, span.alloc, true);
+        let asked = (name_of(access), self.code.at(access.place));
+        let thread = self.machine.agent_of_thread(self.block, access.thread as usize);
+        if !access.order.is_strong() {
+            self.machine.depend_on_polled(self.block, access.thread as usize, &Object::memory(pe, span));
+            return (self.machine.sends_plainly((self.block, thread), access, (pe, span), value, asked), true);
+        }
+        self.machine.agents[self.agent].at = Some(asked.1);
+        let known = self.machine.strong_store(self.block, access, (pe, span), asked);
+        let begun = self.sending.take();
+        let id = self.machine.sends_strongly(thread, begun, (pe, span), (value, known), asked);
+        match self.goes_on_in_word(access) {
+            true => self.sending = Some(id),
+            false => self.machine.fly(thread, id),
+        }
+        (id, self.machine.heap.load(pe, span) != value)
     }
 }
 
 impl World for KernelWorld<'_> {
     /// A plain access is a step only where its races are no findings, as its outcome is to be seen then, and where it comes after what a
-    /// fence orders.
+    /// fence orders, or after a strong store to the same place.
     fn stops(&mut self, access: &Access) -> bool {
         let plain = || self.may_race(access.thread) && access.kind != AccessKind::Inspect;
         self.machine.mode.needs.relaxed
-            && (access.order.is_strong() || plain() || self.writes_behind_fence(access))
+            && (access.order.is_strong() || plain() || self.comes_after_issued(access))
             && !self.synchronizes_grid(access)
     }
 
@@ -153,14 +185,14 @@ impl World for KernelWorld<'_> {
 
     fn store(&mut self, access: &Access, value: u64) -> Result<bool, Refusal> {
         let (pe, span) = self.resolve(access)?;
-        self.record(access, (pe, span), (None, Some(masked(value, span))));
+        let event = self.record(access, (pe, span), (None, Some(masked(value, span))));
         if self.machine.stores_fly(access, self.agent_of(access.thread), pe) {
-            self.observe(access, (pe, span), How::Write, None); // the memory changes later
-            let asked = (name_of(access), self.code.at(access.place));
-            let thread = self.machine.agent_of_thread(self.block, access.thread as usize);
-            self.machine.store_to_peer(thread, (pe, span), value, asked);
+            let (id, changes) = self.send(access, (pe, span), masked(value, span));
+            if let Some(event) = event {
+                self.machine.record_sent(self.machine.flight.get(id).key, event);
+            }
             self.done(access);
-            return Ok(true);
+            return Ok(changes);
         }
         let strong = access.order.is_strong();
         self.observe(access, (pe, span), How::Write, (!strong).then_some(Touch::Write));
@@ -210,8 +242,11 @@ impl World for KernelWorld<'_> {
         self.machine.copies(self.pe, access.address, access.bytes.into()).map_err(Refusal::fault)
     }
 
-    fn stops_at_fence(&mut self, _: u32, scope: Scope) -> bool {
-        scope == Scope::Sys && self.machine.has_stored(self.agent)
+    fn stops_at_fence(&mut self, thread: u32, scope: Scope) -> bool {
+        scope == Scope::Sys && self.machine.has_issued(self.agent) && {
+            let thread = self.machine.thread_acts(self.block, thread as usize);
+            self.machine.comes_after_stores(thread)
+        }
     }
 
     fn atomic(&mut self, access: &Access, ty: Type, b: u64, c: u64) -> Result<(u64, bool), Refusal> {
@@ -354,10 +389,11 @@ impl KernelWorld<'_> {
 
     /// Notes an access where the run is recorded.
     #[inline]
-    fn record(&mut self, access: &Access, word: (PeId, Span), values: Values) {
-        if self.machine.is_recorded() {
-            self.machine.record_access(self.block, access, self.code.at(access.place), word, values);
+    fn record(&mut self, access: &Access, word: (PeId, Span), values: Values) -> Option<(usize, DType)> {
+        if !self.machine.is_recorded() {
+            return None;
         }
+        self.machine.record_access(self.block, access, self.code.at(access.place), word, values)
     }
 
     /// The same, of accesses that happen together.
@@ -383,14 +419,6 @@ impl KernelWorld<'_> {
 
     /// Whether it changed the memory.
     fn write(&mut self, pe: PeId, span: Span, value: u64) -> bool {
-        let value = masked(value, span);
-        let changed = self.machine.heap.load(pe, span) != value;
-        if changed {
-            self.machine.heap.store(pe, span, value);
-            self.machine.wrote(pe, span);
-        } else {
-            self.machine.lint(&Notice::Changed { pe, span }); // what fresh memory happens to hold is written, too
-        }
-        changed
+        self.machine.write_word(pe, span, masked(value, span))
     }
 }
