@@ -282,6 +282,22 @@ fn a_plain_store_comes_behind_no_fence_that_its_thread_does_not_know() {
     assert_eq!(compare(&Program::of_threads(steps)), Ok(Some(false)));
 }
 
+/// Also where it has read what it replaces.
+#[test]
+fn an_atomic_of_shared_memory_tells_a_loop_what_it_releases() {
+    for fetch in [false, true] {
+        let mut steps = vec![vec![]; PES * BLOCKS * 2];
+        let data = Step::Write { of: 0, word: 0, value: 5, order: Order::Weak };
+        steps[0] = vec![data, Step::Add { of: SHARED, word: 2, order: Order::Strong(Scope::Cta), fetch }];
+        steps[1] = vec![
+            Step::Await { of: SHARED, word: 2, value: 1, order: Order::Relaxed(Scope::Cta) },
+            Step::Fence(Scope::Cta),
+            Step::Read { of: 0, word: 0, order: Order::Weak },
+        ];
+        assert_eq!(compare(&Program::of_threads(steps)), Ok(Some(false)), "{fetch}");
+    }
+}
+
 /// Compares random programs, and checks that enough of them were small enough, that some race, and others do not.
 fn compare_all(programs: impl Strategy<Value = Program>, cases: u32) {
     let (compared, racy) = (Cell::new(0), Cell::new(0));

@@ -288,6 +288,7 @@ impl Block {
             return Err(self.misaligned(index, memory.align, at, place));
         }
         let bytes = memory.bytes;
+        let mut wrote = None;
         let (old, address, changed) = match space {
             Space::Global | Space::Generic => {
                 let access = self.atomic_access(index, form, at, place);
@@ -312,7 +313,7 @@ impl Block {
                 self.touch(world, at, bytes.into(), touch)?;
                 let (old, before) = (self.shared.load(at, bytes), self.shared.around(at));
                 let changed = self.shared.store(at, bytes, alu::atomic(form.op, form.ty, old, b, c));
-                self.wrote_shared(world, &access, at, before);
+                wrote = Some((access, at, before));
                 (old, access.address, changed)
             }
             _ => {
@@ -332,6 +333,9 @@ impl Block {
         // A compare-and-swap that fails writes nothing, and releases nothing.
         if is_shared && (changed || form.op != crate::world::AtomicOp::CompareSwap) {
             self.synchronize_write(index, address, memory.order, true);
+        }
+        if let Some((access, at, before)) = wrote {
+            self.wrote_shared(world, &access, at, before); // with what it tells
         }
         if changed {
             self.changed(index, address, bytes);
