@@ -348,6 +348,7 @@ pub(crate) struct AtomicForm {
     pub(crate) offset: i64,
     /// Nobody looks at the old value, and atomics of this kind leave the same value in any order.
     pub(crate) commutes: bool,
+    pub(crate) is_used: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

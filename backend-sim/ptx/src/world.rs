@@ -22,6 +22,8 @@ pub struct Access {
     pub kind: AccessKind,
     /// For an atomic: whether atomics of its kind leave the same value in any order, and nobody looks at the old value.
     pub commutes: bool,
+    /// For an atomic: whether somebody may look at the old value.
+    pub is_used: bool,
     /// Who accesses: the number of the thread in its block. [`Block::who`](crate::Block::who) says where it is.
     pub thread: u32,
     /// Where in the kernel.

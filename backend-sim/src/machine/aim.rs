@@ -59,7 +59,7 @@ impl Machine {
             (UnitStep::Signal, _) => {
                 into.extend(transfer.signal.map(|update| memory(transfer.dst_pe, update.word, true)));
             }
-            (UnitStep::Deliver, Kind::Put | Kind::Store | Kind::StrongStore) => into.push(target()),
+            (UnitStep::Deliver, Kind::Put | Kind::Store | Kind::Strong { .. }) => into.push(target()),
             (UnitStep::Deliver, Kind::Get) => into.extend([source(), target()]),
             (UnitStep::Deliver, Kind::Fetch | Kind::Load { .. }) => into.push(source()),
             (UnitStep::Deliver, Kind::Amo { .. }) => into.push(memory(transfer.dst_pe, transfer.dst, true)),

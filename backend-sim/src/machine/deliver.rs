@@ -133,8 +133,8 @@ impl Machine {
                 self.copy_elements(shape, elements, (dst_pe, dst), (src_pe, src));
                 0
             }
-            Kind::StrongStore => {
-                self.strong_store_arrives(id);
+            Kind::Strong { atomic } => {
+                self.strong_write_arrives(id, atomic);
                 0
             }
             Kind::Fetch => {

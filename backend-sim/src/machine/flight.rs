@@ -177,9 +177,8 @@ impl Flight {
         scope.number += 1;
         let (epoch, number) = (scope.epoch, scope.number);
         let store = match transfer.kind {
-            Kind::Store | Kind::StrongStore => {
-                Some(Store { span: transfer.dst, is_strong: transfer.kind == Kind::StrongStore })
-            }
+            Kind::Store => Some(Store { span: transfer.dst, is_strong: false }),
+            Kind::Strong { .. } => Some(Store { span: transfer.dst, is_strong: true }),
             _ => None,
         };
         let rank = Rank { target: transfer.dst_pe, fenced, epoch, covered: None, turn, number, store };

@@ -102,7 +102,7 @@ impl Machine {
             Kind::Store if !self.agents[ticket.agent()].is_in_kernel() => {
                 self.observe_write(&ticket, How::Write, (dst_pe, dst), shape, elements);
             }
-            Kind::Store | Kind::StrongStore => {} // observed when a kernel issued it
+            Kind::Store | Kind::Strong { .. } => {} // observed when a kernel issued it
             Kind::Get => {
                 self.observe_read(&ticket, (src_pe, src), shape, elements.clone());
                 self.observe_write(&ticket, How::Write, (dst_pe, dst), shape, elements);

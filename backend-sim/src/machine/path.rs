@@ -127,7 +127,7 @@ impl Machine {
         let spans: Vec<Span> = match (step, kind) {
             _ if part.is_some() => return None, // a collective's target is its member's business
             (UnitStep::Signal, _) => signal.into_iter().map(|update| update.word).collect(),
-            (UnitStep::Deliver, Kind::Put | Kind::Store | Kind::StrongStore) if shape.dst_stride == 1 => {
+            (UnitStep::Deliver, Kind::Put | Kind::Store | Kind::Strong { .. }) if shape.dst_stride == 1 => {
                 let range = transfer.bytes_of(piece);
                 vec![part_of(dst, range.start, range.len())]
             }

@@ -11,7 +11,7 @@ use onesided::backend::{Effect, Moves, Op, Shape, SignalUpdate, Span, Values};
 
 use super::agent::{State, Task};
 use super::ids::{AgentId, PeId, TeamIndex, TransferId};
-use super::kernel::Accesses;
+use super::kernel::{Accesses, left_by};
 use super::transfer::{Data, Kind, Part, Transfer, Unit, UnitStep, element, part_of};
 use super::{Id as _, Machine};
 use crate::request::Call;
@@ -424,7 +424,13 @@ impl Machine {
                 let kind = EventKind::Delivered { to: dst_pe.0, span: dst, piece, pieces };
                 (kind, Some(Moved::update(dtype, old, op.apply(old, value, cond, dst.len))))
             }
-            (UnitStep::Deliver, Kind::Put | Kind::Get | Kind::Store | Kind::StrongStore, _) => {
+            (UnitStep::Deliver, Kind::Strong { atomic: atomic @ Some(_) }, _) => {
+                let old = self.heap.load(dst_pe, dst);
+                let (new, _) = left_by(atomic, (old, dst), &self.arriving(id, piece));
+                let kind = EventKind::Delivered { to: dst_pe.0, span: dst, piece, pieces };
+                (kind, Some(Moved::update(dtype, old, new)))
+            }
+            (UnitStep::Deliver, Kind::Put | Kind::Get | Kind::Store | Kind::Strong { .. }, _) => {
                 let kind = EventKind::Delivered { to: dst_pe.0, span: dst, piece, pieces };
                 (kind, Some(Moved::new(dtype, &self.arriving(id, piece))))
             }
@@ -450,7 +456,7 @@ impl Machine {
                 bytes
             }
             (Kind::Put | Kind::Store, Data::Word(value)) => value.to_le_bytes()[..transfer.shape.size.min(8)].to_vec(),
-            (Kind::Put | Kind::Store | Kind::StrongStore, Data::Bytes(bytes)) => bytes[range].to_vec(),
+            (Kind::Put | Kind::Store | Kind::Strong { .. }, Data::Bytes(bytes)) => bytes[range].to_vec(),
             (kind, _) => {
                 let (shape, elements) = (transfer.shape, transfer.elements(piece));
                 let mut bytes = self.gathered(src_pe, src, shape, elements.clone());

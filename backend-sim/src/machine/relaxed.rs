@@ -168,7 +168,7 @@ impl Machine {
     pub(super) fn fly(&mut self, agent: AgentId, id: TransferId) {
         self.begin_past(agent, id);
         let scope = self.agents[agent].scope;
-        let is_store = matches!(self.flight.get(id).kind, Kind::Store | Kind::StrongStore);
+        let is_store = matches!(self.flight.get(id).kind, Kind::Store | Kind::Strong { .. });
         let takes_turn = !(is_store && self.agents[agent].is_in_kernel());
         self.flight.launch(id, Some(scope), self.config.pieces, self.promises.in_order && takes_turn);
         let transfer = self.flight.get_mut(id);

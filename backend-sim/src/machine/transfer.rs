@@ -4,11 +4,12 @@ use std::ops::Range;
 
 use onesided::backend::{AllocId, AmoOp, Shape, SignalUpdate, Span, Until};
 use onesided::{At, DType};
+use onesided_ptx::{AtomicOp, Type};
 
 use super::claim::Claimed;
 use super::ids::{AgentId, ClaimId, PeId, ScopeId, TeamIndex, TransferId};
 use super::past::Past;
-use crate::race::{StrongStore, Ticket};
+use crate::race::{StrongWrite, Ticket};
 
 /// One put, get, signal, atomic, store, load, or part of a collective, from issue to delivery.
 #[derive(Debug)]
@@ -58,8 +59,8 @@ pub(crate) struct Transfer {
     pub(crate) past: Option<Box<TransferPast>>,
     /// The race detector's, while races are looked for.
     pub(crate) ticket: Option<Ticket>,
-    /// The same of the elements of a strong store.
-    pub(crate) elements: Vec<StrongStore>,
+    /// The same of the elements of a strong write.
+    pub(crate) elements: Vec<StrongWrite>,
 }
 
 /// What a transfer does.
@@ -75,8 +76,8 @@ pub(crate) enum Kind {
     Amo { op: AmoOp, value: u64, cond: u64 },
     /// A plain store through a peer pointer.
     Store,
-    /// A strong store of a kernel to another PE's memory. All of its elements arrive at once.
-    StrongStore,
+    /// A strong store of a kernel to another PE's memory, or an atomic there whose old value nobody looks at. All of its elements arrive at once.
+    Strong { atomic: Option<(AtomicOp, Type)> },
     /// A load of several elements, of the host's own memory or through a peer pointer, to the caller.
     Load { dtype: DType },
     /// The moment in which a reduction has read every source.
@@ -124,7 +125,7 @@ pub(crate) struct Rank {
     pub(crate) store: Option<Store>,
 }
 
-/// A store through a peer pointer.
+/// A store through a peer pointer, or an atomic.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Store {
     pub(crate) span: Span,
@@ -169,7 +170,7 @@ impl Rank {
         Rank { target: PeId(0), fenced: false, epoch: 0, covered: None, turn: None, number: 0, store: None };
 
     /// Whether this one is delivered before a later one: a fence stands between them, they arrive in the order of issue, or both are
-    /// plain stores to one place. (A thread that comes after a strong store waits for its arrival before it stores there.)
+    /// plain stores to one place. (A thread that comes after a strong one waits for its arrival before it accesses that place.)
     ///
     /// `tickets`: of the two, where fences of threads are about what their threads come after.
     pub(crate) fn precedes(&self, later: &Rank, tickets: Option<[&Ticket; 2]>) -> bool {
@@ -255,7 +256,7 @@ impl Transfer {
     /// Gets are neither ordered by a fence nor do they order anything.
     pub(crate) fn is_ordered_by_fence(&self) -> bool {
         match self.kind {
-            Kind::Put | Kind::Amo { .. } | Kind::Store | Kind::StrongStore => true,
+            Kind::Put | Kind::Amo { .. } | Kind::Store | Kind::Strong { .. } => true,
             Kind::Get | Kind::Fetch | Kind::Load { .. } | Kind::Combine { .. } | Kind::Spread => false,
         }
     }
@@ -264,7 +265,7 @@ impl Transfer {
     pub(crate) fn issuing_pe(&self) -> PeId {
         match self.kind {
             Kind::Get | Kind::Fetch | Kind::Load { .. } => self.dst_pe,
-            Kind::Put | Kind::Amo { .. } | Kind::Store | Kind::StrongStore => self.src_pe,
+            Kind::Put | Kind::Amo { .. } | Kind::Store | Kind::Strong { .. } => self.src_pe,
             Kind::Combine { .. } | Kind::Spread => self.src_pe,
         }
     }
@@ -279,7 +280,7 @@ impl Transfer {
         match self.kind {
             Kind::Put => self.is_late() || self.unread > 0,
             Kind::Get | Kind::Fetch | Kind::Load { .. } => true,
-            Kind::Amo { .. } | Kind::Store | Kind::StrongStore | Kind::Combine { .. } | Kind::Spread => false,
+            Kind::Amo { .. } | Kind::Store | Kind::Strong { .. } | Kind::Combine { .. } | Kind::Spread => false,
         }
     }
 
@@ -287,7 +288,7 @@ impl Transfer {
     pub(crate) fn pieces_of(&self, most: usize) -> u16 {
         match self.kind {
             Kind::Put | Kind::Get | Kind::Store | Kind::Load { .. } => self.shape.count.min(most) as u16,
-            Kind::Fetch | Kind::Amo { .. } | Kind::StrongStore | Kind::Combine { .. } | Kind::Spread => 1,
+            Kind::Fetch | Kind::Amo { .. } | Kind::Strong { .. } | Kind::Combine { .. } | Kind::Spread => 1,
         }
     }
 

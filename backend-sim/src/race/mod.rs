@@ -56,7 +56,7 @@ pub use report::{Access, Part, Race};
 pub(crate) use scope::{Narrow, Nearby, Scoped, takes_in_blocks};
 use shadow::{Released, Shadow};
 use site::Sites;
-pub(crate) use threads::StrongStore;
+pub(crate) use threads::StrongWrite;
 pub(crate) use view::Kind;
 use view::View;
 use who::{OnPath, Who, knows, steps_of};

@@ -31,12 +31,14 @@ pub(super) fn covered_by(
     }
 }
 
-/// A strong store of a thread to another PE's memory, as the detector knows it from its issue on.
+/// A strong store of a thread to another PE's memory, or an atomic there, as the detector knows it from its issue on.
 #[derive(Clone, Debug)]
-pub(crate) struct StrongStore {
+pub(crate) struct StrongWrite {
     pub(crate) ticket: Ticket,
     pub(crate) scope: Scope,
     pub(crate) update: Update,
+    /// Whether it replaces whatever the word held before.
+    pub(crate) replaces: bool,
 }
 
 impl Detector {
@@ -197,7 +199,7 @@ impl Detector {
         ticket
     }
 
-    /// A thread stores strongly to another PE's memory, where races are looked for: that arrives later. `behind`: what it comes after besides, by fences
+    /// A thread writes strongly to another PE's memory, where races are looked for: that arrives later. `behind`: what it comes after besides, by fences
     /// of NVSHMEM.
     pub(crate) fn sends_strongly(
         &mut self,
@@ -209,13 +211,13 @@ impl Detector {
         self.behind(thread, behind, |races| races.issue_store(thread, pe, asked))
     }
 
-    /// A strong store of a thread arrives at a word: who has read it there comes after it, and after what it tells.
-    pub(crate) fn strong_store_arrives(&mut self, store: &StrongStore, (pe, word): (PeId, Span)) {
-        let StrongStore { ticket, scope, update } = store;
+    /// A strong write of a thread arrives at a word: who has read it there comes after it, and after what it tells.
+    pub(crate) fn strong_write_arrives(&mut self, write: &StrongWrite, (pe, word): (PeId, Span)) {
+        let StrongWrite { ticket, scope, update, replaces } = write;
         let how = How::AtomicUpdate;
         let mark = Mark::new(ticket.agent, ticket.lane, ticket.time, ticket.site, how, word.len).within(*scope);
         self.transfer_by(ticket, pe, word, mark);
-        self.update_by_kernel(update, (pe, word), true);
+        self.update_by_kernel(update, (pe, word), *replaces);
     }
 
     /// The stores to other PEs' memory that are before a fence or a release of a thread in the scope of the system: its own, and those

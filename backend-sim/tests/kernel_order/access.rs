@@ -10,7 +10,7 @@ use super::program::{Order, PES, Program, Role, SHARED, Scope, Step};
 pub(super) enum Kind {
     /// A load, a store or an atomic.
     Own,
-    /// A store to another PE, which arrives later.
+    /// A store to another PE, or an addition that fetches nothing: it arrives later.
     Store,
     /// What a call of NVSHMEM does before it ends: it is no load and no store.
     Call,
@@ -42,7 +42,11 @@ fn accesses(step: &Step, place: (usize, usize), promises: &Promises) -> Vec<Acce
         Step::Read { of, word, order } | Step::Await { of, word, order, .. } => {
             one((home(of, place), word), false, order, Kind::Own)
         }
-        Step::Write { of, word, order, .. } if of != pe && of != SHARED => one((of, word), true, order, Kind::Store),
+        Step::Write { of, word, order, .. } | Step::Add { of, word, order, fetch: false }
+            if of != pe && of != SHARED =>
+        {
+            one((of, word), true, order, Kind::Store)
+        }
         Step::Write { of, word, order, .. } | Step::Add { of, word, order, .. } => {
             one((home(of, place), word), true, order, Kind::Own)
         }

@@ -2,7 +2,7 @@
 //!
 //! An access is a bit. Whoever comes after accesses holds a set of them. A store to another PE is two accesses: its PE's threads come
 //! after the store, and others after its arrival, which a fence or a release of the system's scope, or a quiet, tells. A strong one is seen there
-//! when it arrives, which may be behind later steps of its thread. Two accesses
+//! when it arrives, which may be behind later steps of its thread, and so is an addition that fetches nothing. Two accesses
 //! race that conflict, where the later does not come after the earlier, unless both are strong and the scope of each has the other's thread.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -63,7 +63,7 @@ pub(super) struct Thread {
     pub(super) sent: [Option<Past>; PES],
 }
 
-/// A signal or a strong store to another PE, on its way.
+/// A signal or a strong write to another PE, on its way.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Flying {
     /// The issue scope, as a number.
@@ -82,8 +82,8 @@ pub(super) struct Flying {
 pub(super) enum What {
     /// `seen`: the same as `past`, without what is known to arrive before it because of fences.
     Signal { past: Past, seen: Past },
-    /// `told`: what its word tells from then on.
-    Store { word: usize, value: u64, told: Told },
+    /// `told`: what its word tells from then on; `adds`: besides what it told before.
+    Write { word: usize, value: u64, adds: bool, told: Told },
 }
 
 impl State {
@@ -92,11 +92,11 @@ impl State {
         self.flying.iter().filter(|flying| flying.from == from).fold(0, |all, flying| all | flying.bit)
     }
 
-    /// The steps of strong stores that have not arrived: at one place, or anywhere.
-    pub(super) fn stores_on_their_way(&self, at: Option<(usize, usize)>) -> u128 {
+    /// The steps of strong writes that have not arrived: at one place, or anywhere.
+    pub(super) fn writes_on_their_way(&self, at: Option<(usize, usize)>) -> u128 {
         let stores = self.flying.iter().filter(|flying| match flying.what {
             What::Signal { .. } => false,
-            What::Store { word, .. } => at.is_none_or(|at| at == (flying.to, word)),
+            What::Write { word, .. } => at.is_none_or(|at| at == (flying.to, word)),
         });
         stores.fold(0, |all, flying| all | flying.bit)
     }
@@ -192,7 +192,11 @@ impl Model<'_> {
                     waits.join(past);
                     loads.join(seen);
                 }
-                What::Store { word, value, told } => {
+                What::Write { word, value, adds: true, told } => {
+                    state.memory[to][word] += value;
+                    join(state.told.entry((to, word)).or_default(), &told);
+                }
+                What::Write { word, value, adds: false, told } => {
                     state.memory[to][word] = value;
                     state.told.insert((to, word), told);
                 }

@@ -83,7 +83,7 @@ impl Model<'_> {
                 state.threads[thread].overwritten |= self.known_at(before, (of, word), past);
                 let told = self.releases(&state, thread, order, past, behind);
                 if order != Order::Weak && of < PES && of != pe {
-                    let what = What::Store { word, value, told };
+                    let what = What::Write { word, value, adds: false, told };
                     state.flying.push(sends(what, of, state.fences[number(scope)]));
                     state.flying.sort_unstable();
                 } else {
@@ -93,6 +93,13 @@ impl Model<'_> {
             }
             Step::Add { of, word, order, fetch } => {
                 let of = self.home(thread, of);
+                if !fetch && of < PES && of != pe {
+                    let told = self.releases(&state, thread, order, past, behind);
+                    let what = What::Write { word, value: 1, adds: true, told };
+                    state.flying.push(sends(what, of, state.fences[number(scope)]));
+                    state.flying.sort_unstable();
+                    return Some(Ok((state, false)));
+                }
                 let found = state.memory[of][word];
                 state.memory[of][word] += 1;
                 if fetch {
@@ -231,7 +238,7 @@ impl Model<'_> {
 
     /// Whether something has to arrive before an agent of a scope takes a step. `own`: what it comes after.
     fn must_wait(&self, state: &State, step: &Step, own: Past, scope @ (pe, role): (usize, Role)) -> bool {
-        let mine = state.on_its_way(number(scope)) & state.stores_on_their_way(None);
+        let mine = state.on_its_way(number(scope)) & state.writes_on_their_way(None);
         let is_peer = |of: usize| of < PES && of != pe;
         match *step {
             Step::Fence(Scope::Sys) => mine & own.steps != 0,
@@ -243,8 +250,11 @@ impl Model<'_> {
             {
                 let writes = !matches!(step, Step::Read { .. } | Step::Await { .. });
                 let releases = writes && order == Order::Strong(Scope::Sys) && of != SHARED;
-                let there = is_peer(of) && mine & state.stores_on_their_way(Some((of, word))) & own.steps != 0;
-                let flies = matches!(step, Step::Write { .. }) && order != Order::Weak;
+                let there = is_peer(of) && mine & state.writes_on_their_way(Some((of, word))) & own.steps != 0;
+                let flies = match step {
+                    Step::Add { fetch, .. } => !fetch,
+                    _ => order != Order::Weak,
+                };
                 let fenced = writes && is_peer(of) && !flies && {
                     let mut to_it =
                         state.flying.iter().filter(|flying| (flying.from, flying.to) == (number(scope), of));
@@ -300,7 +310,7 @@ impl Model<'_> {
     }
 
     fn kernel_has_ended(&self, state: &State, pe: usize) -> bool {
-        let stores = state.on_its_way(number((pe, Role::Thread))) & state.stores_on_their_way(None);
+        let stores = state.on_its_way(number((pe, Role::Thread))) & state.writes_on_their_way(None);
         let mut threads = self.program.threads_of(pe);
         stores == 0 && threads.all(|thread| state.threads[thread].done == self.program.steps[thread].len())
     }
@@ -393,7 +403,7 @@ impl Model<'_> {
             for (i, accesses) in steps.iter().enumerate() {
                 let is_update = |access: &Access| access.spot == spot && access.writes && access.order != Order::Weak;
                 if accesses.iter().any(is_update) {
-                    let arrived = state.made & bit(other, i, false) & !state.stores_on_their_way(None);
+                    let arrived = state.made & bit(other, i, false) & !state.writes_on_their_way(None);
                     state.threads[thread].past.steps |= arrived;
                     state.threads[thread].past.arrived |= arrived;
                 }

@@ -347,12 +347,23 @@ impl Block {
     pub(super) fn access(&self, index: usize, memory: &Memory, address: u64, kind: AccessKind, place: Place) -> Access {
         let Memory { bytes, order, scope, within, .. } = *memory;
         let scope = if !order.is_strong() || order == Order::Volatile { Scope::Sys } else { scope };
-        Access { address, bytes, order, scope, kind, commutes: false, thread: index as u32, place, within }
+        Access {
+            address,
+            bytes,
+            order,
+            scope,
+            kind,
+            commutes: false,
+            is_used: false,
+            thread: index as u32,
+            place,
+            within,
+        }
     }
 
     fn atomic_access(&self, index: usize, form: &AtomicForm, address: u64, place: Place) -> Access {
         let access = self.access(index, &form.memory, address, AccessKind::Atomic(form.op), place);
-        Access { commutes: form.commutes, ..access }
+        Access { commutes: form.commutes, is_used: form.is_used, ..access }
     }
 
     /// Stops the thread before a strong access to shared memory, at this generic address, unless it was let go on. Returns whether the access is strong.

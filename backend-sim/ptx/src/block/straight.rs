@@ -237,6 +237,7 @@ fn plain<const BYTES: u8>(index: usize, address: u64, kind: AccessKind, place: P
         scope,
         kind,
         commutes: false,
+        is_used: false,
         thread: index as u32,
         place,
         within: Within::Alone,

@@ -200,7 +200,7 @@ impl Block {
         let Some(address) = address else { return Ok(()) };
         let memory = Memory { order: Order::Relaxed, scope: Scope::Gpu, ..plain(map.width() as u8) };
         let commutes = !map.ty.is_float() && !matches!(op, AtomicOp::Inc | AtomicOp::Dec);
-        let form = AtomicForm { op, ty: map.ty, memory, offset: 0, commutes };
+        let form = AtomicForm { op, ty: map.ty, memory, offset: 0, commutes, is_used: false };
         let at = self.shared_range(index, at, memory.bytes, place)?;
         self.touch(world, at, memory.bytes.into(), touch(index, place, false))?;
         let value = self.shared.load(at, memory.bytes);

@@ -139,7 +139,7 @@ impl<'a> Builder<'_, 'a> {
         let (order, scope) = (Order::Relaxed, Scope::Gpu);
         let memory = Memory { space: Space::Global, bytes: width, align: width, order, scope, within: Within::Alone };
         let commutes = !ty.is_float() && !matches!(op, AtomicOp::Inc | AtomicOp::Dec);
-        let how = self.atomic_form(AtomicForm { op, ty, memory, offset: 0, commutes })?;
+        let how = self.atomic_form(AtomicForm { op, ty, memory, offset: 0, commutes, is_used: false })?;
         self.found.narrowest = self.found.narrowest.min(width);
         self.found.copies = true;
         let (t, s, n) = (self.address(form, to)?, self.address(form, from)?, self.source(bytes, Type::U32)?);
@@ -230,7 +230,7 @@ impl<'a> Builder<'_, 'a> {
             within: Within::Alone,
         };
         let commutes = !matches!(op, AtomicOp::Inc | AtomicOp::Dec);
-        let how = self.atomic_form(AtomicForm { op, ty, memory, offset: 0, commutes })?;
+        let how = self.atomic_form(AtomicForm { op, ty, memory, offset: 0, commutes, is_used: false })?;
         self.emit(Op::Atomic { d, a, b, c: b, how });
         self.complete(form, mbarrier, bytes)?;
         Ok(())

@@ -292,7 +292,7 @@ impl<'a> Builder<'_, 'a> {
                 AtomicOp::And | AtomicOp::Or | AtomicOp::Xor => true,
                 _ => false,
             };
-        let how = self.atomic_form(AtomicForm { op, ty, memory, offset: offset.into(), commutes })?;
+        let how = self.atomic_form(AtomicForm { op, ty, memory, offset: offset.into(), commutes, is_used })?;
         self.emit(Op::Atomic { d, a, b, c, how });
         self.note_poll(0)
     }
@@ -314,7 +314,7 @@ impl<'a> Builder<'_, 'a> {
             let align = if place == 0 { bytes * values.len() as u8 } else { bytes };
             let memory = Memory { space, bytes, align, order, scope, within: Within::Alone };
             let offset = place as i64 * i64::from(bytes);
-            let how = self.atomic_form(AtomicForm { op, ty, memory, offset, commutes: false })?;
+            let how = self.atomic_form(AtomicForm { op, ty, memory, offset, commutes: false, is_used: true })?;
             self.emit(Op::Atomic { d, a, b, c: b, how });
         }
         // behind all of them, as a register may be read and written

@@ -52,6 +52,7 @@ mod world;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+pub(super) use store::left_by;
 
 use onesided::backend::{AllocId, Span};
 use onesided_ptx::{Block, Idle};

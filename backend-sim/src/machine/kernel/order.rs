@@ -18,7 +18,7 @@ use super::super::ids::{AgentId, BlockId, PeId};
 use super::super::{Machine, Object, Touch};
 use super::{Ending, Running};
 use crate::config::Quiet;
-use crate::race::{How, Lack, Scoped, StrongStore, Told, join_told, takes_in_blocks};
+use crate::race::{How, Lack, Scoped, StrongWrite, Told, join_told, takes_in_blocks};
 
 /// What a block's relaxed accesses have brought, and what its next relaxed stores tell.
 #[derive(Debug, Default)]
@@ -138,14 +138,14 @@ impl Machine {
         }
     }
 
-    /// A block stores strongly to another PE's memory, where that arrives later.
-    pub(super) fn strong_store(
+    /// A block writes strongly to another PE's memory, where that arrives later.
+    pub(super) fn strong_write(
         &mut self,
         id: BlockId,
         access: &Access,
         (pe, span): (PeId, Span),
         asked: (&'static str, At),
-    ) -> Option<StrongStore> {
+    ) -> Option<StrongWrite> {
         self.comes_to_strong_access(id, access, (pe, span));
         if !self.races.is_on() {
             return None;
@@ -155,7 +155,8 @@ impl Machine {
         let behind = self.races.fenced_before(agent, pe);
         let ticket = self.races.sends_strongly(agent, pe, behind.as_ref(), asked);
         let tells = self.told_by_write(id, (agent, by), access, (pe, span), behind.as_ref());
-        Some(StrongStore { ticket, scope: access.scope, update: self.races.update_of(agent, tells) })
+        let (update, replaces) = (self.races.update_of(agent, tells), access.kind == AccessKind::Store);
+        Some(StrongWrite { ticket, scope: access.scope, update, replaces })
     }
 
     /// What a strong access depends on, and what depends on it, besides memory. Returns whether it writes to another PE's memory.

@@ -1,26 +1,28 @@
 //! Stores of kernels to other PEs' memory: each is in flight until it is seen there. A fence or a release of the system's scope and the end of
 //! the block wait for those that their thread comes after.
 //!
-//! A strong store is one everywhere. So a thread may load what another PE has not stored yet, while that one does not see what this thread
-//! has stored before: GPUs do the same, unless a fence stands between the store and the load.
+//! Strong stores always are, and so are atomics whose old value nobody looks at. So a thread can go on, and load what another PE has not stored
+//! yet, before that PE sees what the thread has stored (store buffering). GPUs do that, too, unless a fence stands between the store and the load.
 //!
-//! A plain store is one where races are no findings. Where they are, it happens at once: whoever could see the difference races with it.
+//! Plain stores are in flight where races are no findings. Where they are, a plain store happens at once: whoever could see the difference races with it.
 //!
 //! Whoever comes after a strong store, and accesses the same place, waits for its arrival. What a thread writes to another PE's memory behind
 //! `nvshmem_fence`, plainly or strongly, comes after what the fence orders to that PE.
 
 use onesided::At;
 use onesided::backend::{Shape, Span};
-use onesided_ptx::{Access, AccessKind, Scope};
+use onesided_ptx::{Access, AccessKind, AtomicOp, Scope, Type};
 
 use super::super::agent::Agent;
 use super::super::claim::Completes;
 use super::super::ids::{AgentId, BlockId, PeId, TransferId};
 use super::super::transfer::{Data, Kind, NO_SPAN, element};
 use super::super::{Machine, Object, Progress, Touch};
+use super::threads::fold_of;
+use super::world::masked;
 use crate::config::Races;
 use crate::lint::Notice;
-use crate::race::{StrongStore, Ticket};
+use crate::race::{StrongWrite, Ticket};
 
 impl Machine {
     /// Whether races of plain accesses of an agent are no findings: everywhere, or because its kernel was launched under a mark.
@@ -28,13 +30,15 @@ impl Machine {
         self.config.races != Races::Find || self.races.mark(agent) != 0
     }
 
-    /// Whether a store of an agent to memory of `pe` is in flight for a time.
-    pub(super) fn stores_fly(&self, access: &Access, agent: AgentId, pe: PeId) -> bool {
-        pe != self.agents[agent].pe
-            && access.kind == AccessKind::Store
-            && (access.order.is_strong() || self.may_race(agent))
-            && self.mode.needs.relaxed
-            && !self.config.sequential
+    /// Whether an access of an agent to memory of `pe` is a write that is in flight for a time.
+    pub(super) fn arrives_later(&self, access: &Access, agent: AgentId, pe: PeId) -> bool {
+        let is_sent = match access.kind {
+            AccessKind::Store => access.order.is_strong() || self.may_race(agent),
+            // what a compare-and-swap finds decides whether it writes
+            AccessKind::Atomic(op) => !access.is_used && op != AtomicOp::CompareSwap,
+            _ => false,
+        };
+        is_sent && pe != self.agents[agent].pe && self.mode.needs.relaxed && !self.config.sequential
     }
 }
 
@@ -79,17 +83,17 @@ impl Machine {
         store
     }
 
-    /// A thread's strong store to another PE's memory is about to be on its way. `begun`: with elements of the same word before this one.
+    /// A thread's strong write to another PE's memory is about to be on its way. `begun`: with elements of the same word before this one.
     /// `known`: what the race detector knows of this one.
     pub(super) fn sends_strongly(
         &mut self,
         thread: AgentId,
-        begun: Option<TransferId>,
+        (begun, atomic): (Option<TransferId>, Option<(AtomicOp, Type)>),
         (pe, span): (PeId, Span),
-        (value, known): (u64, Option<StrongStore>),
+        (value, known): (u64, Option<StrongWrite>),
         asked: (&'static str, At),
     ) -> TransferId {
-        let id = begun.unwrap_or_else(|| self.draft_store(thread, Kind::StrongStore, (pe, span), value, asked));
+        let id = begun.unwrap_or_else(|| self.draft_store(thread, Kind::Strong { atomic }, (pe, span), value, asked));
         let store = self.flight.get_mut(id);
         if begun.is_some() {
             let Data::Bytes(bytes) = &mut store.data else { unreachable!("a store carries its data") };
@@ -120,27 +124,28 @@ impl Machine {
         id
     }
 
-    /// A strong store arrives.
-    pub(in crate::machine) fn strong_store_arrives(&mut self, id: TransferId) {
-        let store = self.flight.get_mut(id);
-        let (pe, dst, shape) = (store.dst_pe, store.dst, store.shape);
-        let elements = std::mem::take(&mut store.elements);
-        let Data::Bytes(bytes) = std::mem::replace(&mut store.data, Data::Source) else {
+    /// A strong store arrives, or an atomic.
+    pub(in crate::machine) fn strong_write_arrives(&mut self, id: TransferId, atomic: Option<(AtomicOp, Type)>) {
+        let write = self.flight.get_mut(id);
+        let (pe, dst, shape) = (write.dst_pe, write.dst, write.shape);
+        let elements = std::mem::take(&mut write.elements);
+        let Data::Bytes(bytes) = std::mem::replace(&mut write.data, Data::Source) else {
             unreachable!("a store carries its data")
         };
         for (i, bytes) in bytes.chunks_exact(shape.size).enumerate() {
             let word = element(dst, i, shape.size);
             if let Some(known) = elements.get(i) {
-                self.races.strong_store_arrives(known, (pe, word));
+                self.races.strong_write_arrives(known, (pe, word));
             }
-            let mut value = [0; 8];
-            value[..bytes.len()].copy_from_slice(bytes);
-            let value = u64::from_le_bytes(value);
+            let old = self.heap.load(pe, word);
+            let (new, value) = left_by(atomic, (old, word), bytes);
             if self.in_chosen_step {
-                let old = self.heap.load(pe, word);
-                self.touch_atomically(pe, word, (old, value), (None, None));
+                let whole = atomic.filter(|(_, ty)| !ty.is_float()); // sums of floating-point numbers do not commute
+                let adds = whole.is_some_and(|(op, _)| op == AtomicOp::Add).then_some(value);
+                let fold = whole.and_then(|(op, ty)| fold_of(op, ty));
+                self.touch_atomically(pe, word, (old, new), (adds, fold));
             }
-            self.write_word(pe, word, value);
+            self.write_word(pe, word, new);
         }
         self.flight.recycle(bytes);
     }
@@ -198,8 +203,8 @@ impl Machine {
     /// also when it has arrived.
     pub(super) fn comes_after_fenced(&self, agent: AgentId, access: &Access, to: PeId) -> bool {
         let Agent { pe: me, scope, .. } = self.agents[agent];
-        // a store that flies comes after that by its own place in the order
-        let writes = access.kind != AccessKind::Load && !self.stores_fly(access, agent, to);
+        // what arrives later comes after that by its own place in the order
+        let writes = access.kind != AccessKind::Load && !self.arrives_later(access, agent, to);
         writes
             && to != me
             && self.mode.needs.relaxed
@@ -243,4 +248,16 @@ impl Machine {
             false => Progress::Done,
         }
     }
+}
+
+/// What a strong write leaves in a word that holds `old`, and the value that it carries.
+pub(in crate::machine) fn left_by(
+    atomic: Option<(AtomicOp, Type)>,
+    (old, word): (u64, Span),
+    carried: &[u8],
+) -> (u64, u64) {
+    let mut value = [0; 8];
+    value[..carried.len()].copy_from_slice(carried);
+    let value = u64::from_le_bytes(value);
+    (atomic.map_or(value, |(op, ty)| masked(op.apply(ty, old, value, 0), word)), value)
 }

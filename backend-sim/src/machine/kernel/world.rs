@@ -28,7 +28,7 @@ pub(super) struct KernelWorld<'m> {
     code: &'m Arc<Code>,
     /// The bulk copy that accesses memory in place of its thread.
     copying: Option<usize>,
-    /// A strong store of which only the first elements of a word are known yet.
+    /// A strong store of which only the first elements of a word have been made.
     sending: Option<TransferId>,
 }
 
@@ -130,24 +130,34 @@ impl<'m> KernelWorld<'m> {
         access.within.goes_on() && access.order.is_strong() && self.accesses_words()
     }
 
-    /// A store to another PE's memory begins, and arrives later. Returns whether it can change what is there, too.
-    fn send(&mut self, access: &Access, (pe, span): (PeId, Span), value: u64) -> (TransferId, bool) {
+    /// A write to another PE's memory is made, and arrives later. `event`: where the run is recorded.
+    fn send(
+        &mut self,
+        access: &Access,
+        (pe, span): (PeId, Span),
+        (value, atomic): (u64, Option<(AtomicOp, Type)>),
+        event: Option<(usize, DType)>,
+    ) {
         self.machine.note_by_pointer(pe, span.alloc, true);
         let asked = (name_of(access), self.code.at(access.place));
         let thread = self.machine.agent_of_thread(self.block, access.thread as usize);
-        if !access.order.is_strong() {
+        let id = if access.order.is_strong() {
+            self.machine.agents[self.agent].at = Some(asked.1);
+            let known = self.machine.strong_write(self.block, access, (pe, span), asked);
+            let begun = self.sending.take();
+            let id = self.machine.sends_strongly(thread, (begun, atomic), (pe, span), (value, known), asked);
+            match self.goes_on_in_word(access) {
+                true => self.sending = Some(id),
+                false => self.machine.fly(thread, id),
+            }
+            id
+        } else {
             self.machine.depend_on_polled(self.block, access.thread as usize, &Object::memory(pe, span));
-            return (self.machine.sends_plainly((self.block, thread), access, (pe, span), value, asked), true);
+            self.machine.sends_plainly((self.block, thread), access, (pe, span), value, asked)
+        };
+        if let Some(event) = event {
+            self.machine.record_sent(self.machine.flight.get(id).key, event);
         }
-        self.machine.agents[self.agent].at = Some(asked.1);
-        let known = self.machine.strong_store(self.block, access, (pe, span), asked);
-        let begun = self.sending.take();
-        let id = self.machine.sends_strongly(thread, begun, (pe, span), (value, known), asked);
-        match self.goes_on_in_word(access) {
-            true => self.sending = Some(id),
-            false => self.machine.fly(thread, id),
-        }
-        (id, self.machine.heap.load(pe, span) != value)
     }
 }
 
@@ -186,13 +196,11 @@ impl World for KernelWorld<'_> {
     fn store(&mut self, access: &Access, value: u64) -> Result<bool, Refusal> {
         let (pe, span) = self.resolve(access)?;
         let event = self.record(access, (pe, span), (None, Some(masked(value, span))));
-        if self.machine.stores_fly(access, self.agent_of(access.thread), pe) {
-            let (id, changes) = self.send(access, (pe, span), masked(value, span));
-            if let Some(event) = event {
-                self.machine.record_sent(self.machine.flight.get(id).key, event);
-            }
+        if self.machine.arrives_later(access, self.agent_of(access.thread), pe) {
+            self.send(access, (pe, span), (masked(value, span), None), event);
             self.done(access);
-            return Ok(changes);
+            // what is there already changes nothing: a loop that writes it again and again can be a wait
+            return Ok(!access.order.is_strong() || self.machine.heap.load(pe, span) != masked(value, span));
         }
         let strong = access.order.is_strong();
         self.observe(access, (pe, span), How::Write, (!strong).then_some(Touch::Write));
@@ -252,6 +260,13 @@ impl World for KernelWorld<'_> {
     fn atomic(&mut self, access: &Access, ty: Type, b: u64, c: u64) -> Result<(u64, bool), Refusal> {
         let AccessKind::Atomic(op) = access.kind else { return Err(Refusal::fault("no atomic")) };
         let (pe, span) = self.resolve(access)?;
+        if self.copying.is_none() && self.machine.arrives_later(access, self.agent_of(access.thread), pe) {
+            let by = masked(b, span);
+            let event = self.record(access, (pe, span), (None, Some(by)));
+            self.send(access, (pe, span), (by, Some((op, ty))), event);
+            self.done(access);
+            return Ok((0, true)); // nobody looks at what it finds
+        }
         let old = self.machine.heap.load(pe, span);
         let new = op.apply(ty, old, b, c);
         self.record(access, (pe, span), (Some(old), Some(masked(new, span))));
@@ -332,7 +347,7 @@ impl World for KernelWorld<'_> {
 }
 
 /// The low bytes of a value.
-fn masked(value: u64, span: Span) -> u64 {
+pub(super) fn masked(value: u64, span: Span) -> u64 {
     if span.len == 8 { value } else { value & ((1 << (8 * span.len)) - 1) }
 }
 

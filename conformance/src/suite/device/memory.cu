@@ -195,3 +195,44 @@ KERNEL(multicast_pointer) {
     out[1] = (int *)nvshmemx_mc_ptr(NVSHMEM_TEAM_WORLD, data + 1) == (all == nullptr ? nullptr : all + 1);
     out[2] = nvshmemx_mc_ptr(NVSHMEM_TEAM_WORLD, &local) == nullptr;
 }
+
+// A strong store arrives behind later loads of its thread, unless a fence stands between them: both PEs may miss the other's store. They begin together.
+#define STORE_THEN_LOAD(NAME, STORE, BETWEEN, LOAD)                                                                    \
+    KERNEL(NAME) {                                                                                                     \
+        void *theirs = PEER(void, words);                                                                              \
+        nvshmem_barrier_all();                                                                                         \
+        STORE;                                                                                                         \
+        BETWEEN;                                                                                                       \
+        out[0] = LOAD;                                                                                                 \
+    }
+STORE_THEN_LOAD(store_then_load, store_relaxed(theirs, 1), , load_relaxed(words))
+STORE_THEN_LOAD(store_then_load_with_fences, store_relaxed(theirs, 1), __threadfence_system(), load_relaxed(words))
+STORE_THEN_LOAD(store_then_load_with_one_fence, store_relaxed(theirs, 1), if (ME == 0) __threadfence_system(), load_relaxed(words))
+STORE_THEN_LOAD(store_then_load_with_fences_of_the_gpu, store_relaxed(theirs, 1), __threadfence(), load_relaxed(words))
+STORE_THEN_LOAD(release_then_acquire, store_release(theirs, 1), , load_acquire(words))
+STORE_THEN_LOAD(add_then_load, add_relaxed(theirs, 1), , load_relaxed(words))
+STORE_THEN_LOAD(add_then_load_with_fences, add_relaxed(theirs, 1), __threadfence_system(), load_relaxed(words))
+STORE_THEN_LOAD(store_then_load_there, store_relaxed(theirs, 1), , load_relaxed(theirs))
+STORE_THEN_LOAD(exchange_then_load, atomicExch_system((word_t *)theirs, 1), , load_relaxed(words))
+STORE_THEN_LOAD(fetch_then_load, const word_t found = atomicAdd_system((word_t *)theirs, 1), , load_relaxed(words) + 2 * found)
+STORE_THEN_LOAD(own_store_then_load_there, store_relaxed(words, 1), , load_relaxed(theirs))
+KERNEL(blocks_store_then_load) {
+    const int mine = blockIdx.x;
+    store_relaxed(words + mine, 1);
+    out[mine] = load_relaxed(words + 1 - mine);
+}
+
+// Two strong stores of a thread arrive in any order, unless a fence stands between them.
+#define DATA_THEN_FLAG(NAME, BETWEEN)                                                                                  \
+    KERNEL(NAME) {                                                                                                     \
+        if (ME == 0) {                                                                                                 \
+            store_relaxed(PEER(void, words + 1), in[3]);                                                               \
+            BETWEEN;                                                                                                   \
+            store_relaxed(PEER(void, words), 1);                                                                       \
+        } else {                                                                                                       \
+            SPIN(load_acquire(words) == 1)                                                                             \
+            out[0] = load_relaxed(words + 1);                                                                          \
+        }                                                                                                              \
+    }
+DATA_THEN_FLAG(strong_data_then_flag, )
+DATA_THEN_FLAG(strong_data_then_flag_with_fence, __threadfence_system())

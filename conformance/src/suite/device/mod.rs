@@ -372,6 +372,20 @@ part! { memory in "memory" by run:
     pointer_store_by_a_block: 2, block() => |case| case.needs_peer_access();
     pointer_release_is_passed_on: 3, thread() => |case| case.needs_peer_access();
     pointer_ping_pong: 2, thread() => |case| case.needs_peer_access();
+    store_then_load: 2, thread() => |case| case.needs_peer_access();
+    store_then_load_with_fences: 2, thread() => |case| case.needs_peer_access();
+    store_then_load_with_one_fence: 2, thread() => |case| case.needs_peer_access();
+    store_then_load_with_fences_of_the_gpu: 2, thread() => |case| case.needs_peer_access();
+    release_then_acquire: 2, thread() => |case| case.needs_peer_access();
+    add_then_load: 2, thread() => updated_by_pointer;
+    add_then_load_with_fences: 2, thread() => updated_by_pointer;
+    store_then_load_there: 2, thread() => |case| case.needs_peer_access();
+    exchange_then_load: 2, thread() => updated_by_pointer;
+    fetch_then_load: 2, thread() => updated_by_pointer;
+    own_store_then_load_there: 2, thread() => |case| case.needs_peer_access();
+    blocks_store_then_load: 1, grid(2, 1);
+    strong_data_then_flag: 2, thread() => |case| case.needs_peer_access();
+    strong_data_then_flag_with_fence: 2, thread() => |case| case.needs_peer_access();
     multicast_pointer: 2, thread();
 }
 

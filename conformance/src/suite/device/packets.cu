@@ -73,19 +73,15 @@ KERNEL(packets_in_rounds) {
         out[round] = packet.x;
     }
 }
-// Two stores are no packet, although they are looked at by one load. (Only one PE sends: where both do, GPUs let both miss the other's second store,
-// which the simulator does not show.)
+// Two stores are no packet, although they are looked at by one load.
 KERNEL(packet_in_two_stores) {
-    if (ME == 0) {
-        volatile unsigned *to = PEER(volatile unsigned, words);
-        to[1] = 1;
-        to[0] = in[3];
-    } else {
-        uint2 packet;
-        do packet = load2(words);
-        while (packet.y != 1);
-        out[0] = packet.x;
-    }
+    volatile unsigned *to = PEER(volatile unsigned, words);
+    to[1] = 1;
+    to[0] = in[3];
+    uint2 packet;
+    do packet = load2(words);
+    while (packet.y != 1);
+    out[0] = packet.x;
 }
 // One store, of which the reader looks at the data first, and then at the flag.
 KERNEL(packet_in_two_loads) {
