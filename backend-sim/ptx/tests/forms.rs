@@ -338,6 +338,9 @@ fn completions() {
         cp.reduce.async.bulk.global.shared::cta.bulk_group.L2::cache_hint.add.noftz.bf16 [%rd1], [%r1], %r2, %rd2;
         cp.reduce.async.bulk.global.shared::cta.bulk_group.min.s64 [%rd1], [room], 16;
         prefetch.global.L2 [%rd1];
+        prefetch.global.L2::evict_last [%rd1];
+        ld.global.L2::evict_first.v4.b64 {%rd1, %rd2, %rd3, %rd4}, [%rd1];
+        st.global.L1::evict_last.L2::evict_last.v4.f64 [%rd1], {%d1, %d2, %d3, %d4};
         createpolicy.fractional.L2::evict_first.b64 %rd1, 1.0;
         isspacep.shared %p1, %rd1;
         cvta.to.shared.u64 %rd1, %rd2;

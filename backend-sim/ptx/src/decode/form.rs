@@ -6,6 +6,27 @@ use crate::syntax::Instruction;
 use crate::types::{Order, Scope, Space, Type};
 use crate::world::AtomicOp;
 
+const CACHE_HINTS: &[&str] = &[
+    "L1::evict_normal",
+    "L1::evict_unchanged",
+    "L1::evict_first",
+    "L1::evict_last",
+    "L1::no_allocate",
+    "L2::cache_hint",
+    "L2::64B",
+    "L2::128B",
+    "L2::256B",
+    "ca",
+    "cg",
+    "cs",
+    "lu",
+    "cv",
+    "wb",
+    "wt",
+];
+
+const PRIORITIES: &[&str] = &["L2::evict_normal", "L2::evict_unchanged", "L2::evict_first", "L2::evict_last"];
+
 #[derive(Debug)]
 pub(super) struct Form<'a> {
     line: u32,
@@ -160,10 +181,14 @@ impl<'a> Form<'a> {
         let mut operand = false;
         self.rest.retain(|word| {
             operand |= *word == "L2::cache_hint";
-            let hint = word.starts_with("L1::") || word.starts_with("L2::");
-            !hint && !matches!(*word, "ca" | "cg" | "cs" | "lu" | "cv" | "wb" | "wt" | "unified")
+            !CACHE_HINTS.contains(word)
         });
         operand
+    }
+
+    /// Priorities in the second cache, which change nothing either. Only few instructions have them.
+    pub(super) fn priorities(&mut self) {
+        self.rest.retain(|word| !PRIORITIES.contains(word));
     }
 
     /// Refuses what nobody has taken.

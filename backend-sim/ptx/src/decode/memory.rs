@@ -33,8 +33,7 @@ impl<'a> Builder<'_, 'a> {
             "prefetch" | "prefetchu" | "applypriority" | "discard" => {
                 form.space();
                 form.one_of(&["L1", "L2", "tensormap"]);
-                form.one_of(&["evict_last", "evict_normal"]);
-                form.cache_hints();
+                form.priorities();
             }
             _ => return Ok(false),
         }
@@ -61,6 +60,9 @@ impl<'a> Builder<'_, 'a> {
             return Err(form.unknown());
         }
         let bytes = bytes as u8;
+        if bytes * elements == 32 {
+            form.priorities();
+        }
         if matches!(space, Space::Shared | Space::Generic) {
             self.found.narrowest = self.found.narrowest.min(bytes);
         }
@@ -73,6 +75,20 @@ impl<'a> Builder<'_, 'a> {
             within: Within::Alone,
         };
         Ok((memory, elements, ty))
+    }
+
+    /// What an access loads or stores: braces are around the elements of a vector only.
+    pub(super) fn values<'o>(
+        form: &Form<'_>,
+        operand: &'o Operand<'a>,
+        elements: u8,
+    ) -> Result<&'o [Operand<'a>], Error> {
+        match operand {
+            Operand::Vector(_) if elements == 1 => {
+                Err(form.error(format!("{} is no access to a vector, so there are no braces here", form.name())))
+            }
+            _ => Self::elements(form, operand, elements),
+        }
     }
 
     /// The elements that an operand stands for.
@@ -144,7 +160,7 @@ impl<'a> Builder<'_, 'a> {
         if ty == Type::B128 {
             return self.load_wide(form, memory, target, address);
         }
-        let targets = Self::elements(form, target, elements)?;
+        let targets = Self::values(form, target, elements)?;
         let mut from = self.place(form, address, memory.space, u32::from(memory.align))?;
         // The register of the address may be among the targets.
         if let (Where::Address(a, _), true) = (&mut from, elements > 1) {
@@ -184,7 +200,7 @@ impl<'a> Builder<'_, 'a> {
         if ty == Type::B128 {
             return self.store_wide(form, memory, address, source);
         }
-        let sources = Self::elements(form, source, elements)?;
+        let sources = Self::values(form, source, elements)?;
         let to = self.place(form, address, memory.space, u32::from(memory.align))?;
         for (place, source) in sources.iter().enumerate() {
             let s = self.source(source, ty)?;

@@ -53,7 +53,7 @@ impl<'a> Builder<'_, 'a> {
             ("createpolicy", [d, ..]) => {
                 // A hint for caches: any value will do.
                 form.has("fractional");
-                form.cache_hints();
+                form.priorities();
                 let a = self.constant(0)?;
                 let (d, _) = self.target(d)?;
                 self.emit(Op::Move { d, a });

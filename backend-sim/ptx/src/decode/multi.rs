@@ -57,7 +57,7 @@ impl<'a> Builder<'_, 'a> {
             (Multi::Load, [values, address]) | (_, [address, values]) => (values, address),
             _ => return Err(form.unknown()),
         };
-        let values = Self::elements(form, values, elements)?;
+        let values = Self::values(form, values, elements)?;
         let a = self.address(form, address)?;
         let memory =
             Memory { space: Space::Global, bytes, align: bytes * elements, order, scope, within: Within::Alone };
