@@ -15,6 +15,29 @@ pub(super) enum Where {
     Address(Reg, i32),
 }
 
+/// Whether PTX has an atomic or a reduction of this type. Those of 128 bits have rules of their own.
+fn of_atomic(op: AtomicOp, ty: Type, elements: u8, noftz: bool) -> bool {
+    let is_half = matches!(ty, Type::F16 | Type::F16x2 | Type::Bf16 | Type::Bf16x2);
+    if noftz != is_half {
+        return false;
+    }
+    if elements > 1 {
+        return match op {
+            AtomicOp::Add => is_half || ty == Type::F32,
+            AtomicOp::Min | AtomicOp::Max => is_half,
+            _ => false,
+        };
+    }
+    match op {
+        AtomicOp::Inc | AtomicOp::Dec => ty == Type::U32,
+        AtomicOp::And | AtomicOp::Or | AtomicOp::Xor | AtomicOp::Exchange => matches!(ty, Type::B32 | Type::B64),
+        AtomicOp::CompareSwap => matches!(ty, Type::B16 | Type::B32 | Type::B64),
+        // a sum with sign is the same as one without
+        AtomicOp::Add => is_half || matches!(ty, Type::U32 | Type::S32 | Type::U64 | Type::F32 | Type::F64),
+        AtomicOp::Min | AtomicOp::Max => matches!(ty, Type::U32 | Type::S32 | Type::U64 | Type::S64),
+    }
+}
+
 impl<'a> Builder<'_, 'a> {
     pub(super) fn memory(
         &mut self,
@@ -221,7 +244,7 @@ impl<'a> Builder<'_, 'a> {
 
     fn atomic(&mut self, form: &mut Form<'a>, fetches: bool, operands: &[Operand<'a>]) -> Result<(), Error> {
         let hinted = form.cache_hints();
-        form.has("noftz");
+        let noftz = form.has("noftz");
         let operands = match operands.split_last() {
             Some((_, rest)) if hinted => rest,
             _ => operands,
@@ -237,17 +260,7 @@ impl<'a> Builder<'_, 'a> {
         let space = form.space();
         let elements = form.elements();
         let ty = form.ty()?;
-        let fits = match op {
-            AtomicOp::Inc | AtomicOp::Dec => ty == Type::U32,
-            AtomicOp::And | AtomicOp::Or | AtomicOp::Xor | AtomicOp::Exchange => matches!(ty, Type::B32 | Type::B64),
-            AtomicOp::CompareSwap => matches!(ty, Type::B16 | Type::B32 | Type::B64),
-            AtomicOp::Add => {
-                !matches!(ty, Type::Pred | Type::B8 | Type::B16 | Type::B32 | Type::B64 | Type::B128) && ty.bits() >= 16
-            }
-            AtomicOp::Min | AtomicOp::Max => {
-                !matches!(ty, Type::Pred | Type::B8 | Type::B16 | Type::B32 | Type::B64 | Type::B128) && ty.bits() >= 16
-            }
-        };
+        let fits = of_atomic(op, ty, elements, noftz);
         if ty == Type::B128
             && fetches
             && elements == 1
@@ -259,13 +272,12 @@ impl<'a> Builder<'_, 'a> {
             return Err(form.unknown());
         }
         if elements > 1 {
-            let is_vector = ty.is_float() && space != Space::Shared && ty.bytes() * u32::from(elements) <= 16;
             let (found, address, values) = match operands {
                 [found, address, values] if fetches => (Self::elements(form, found, elements)?, address, values),
                 [address, values] if !fetches => (&[][..], address, values),
                 _ => return Err(form.unknown()),
             };
-            if !is_vector {
+            if space == Space::Shared || ty.bytes() * u32::from(elements) > 16 {
                 return Err(form.unknown());
             }
             let values = Self::elements(form, values, elements)?;
