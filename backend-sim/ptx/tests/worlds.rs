@@ -37,6 +37,10 @@ impl World for Noting {
         self.memory.store(access, value)
     }
 
+    fn copies(&mut self, access: &Access) -> Result<Vec<u64>, Refusal> {
+        Ok(vec![access.address])
+    }
+
     fn accessed_shared(&mut self, access: &Access, _: Option<&Written>) {
         self.accessed.push(access.thread);
     }
@@ -273,4 +277,16 @@ fn a_thread_stops_before_each_element_of_a_reduction_in_bulk() {
     assert_eq!(stops, [0, 4, 8, 12, 16, 20, 24, 28]);
     let words = world.memory.bytes(world.out)[..36].chunks_exact(4).map(|word| word[0]);
     assert_eq!(words.collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6, 7, 8, 0]);
+}
+
+/// Other GPUs are to see it, so without a scope it is for the whole system.
+#[test]
+fn a_multicast_reduction_without_a_scope_is_of_the_system() {
+    let mut world = Noting::default();
+    let mut block = block("multimem.red.global.add.u32 [%rd1], %r1;", 1, &mut world);
+    let Stop::Access(access) = block.run(&mut world) else { panic!("no stop") };
+    assert_eq!(
+        (access.kind, access.order, access.scope),
+        (AccessKind::Atomic(AtomicOp::Add), Order::Relaxed, Scope::Sys)
+    );
 }

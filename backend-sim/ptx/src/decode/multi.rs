@@ -22,7 +22,7 @@ impl<'a> Builder<'_, 'a> {
         if order.is_strong() && kind != Multi::Reduce && scope.is_none() {
             return Err(form.error(format!("{} has an order and no scope", form.name())));
         }
-        let scope = scope.unwrap_or(if order.is_strong() { Scope::Gpu } else { Scope::Sys });
+        let scope = scope.unwrap_or(Scope::Sys);
         if !matches!(form.space(), Space::Global | Space::Generic) || order == Order::Volatile {
             return Err(form.unknown());
         }
@@ -44,8 +44,11 @@ impl<'a> Builder<'_, 'a> {
         let is_plain = matches!(ty, Type::B32 | Type::B64);
         let fits = match ty {
             Type::B32 | Type::B64 => kind == Multi::Store || bitwise,
-            Type::U32 | Type::S32 | Type::U64 | Type::S64 => !bitwise && elements == 1,
-            Type::F32 | Type::F64 | Type::F16x2 | Type::Bf16x2 => !bitwise,
+            Type::S64 => !bitwise && op != AtomicOp::Add && elements == 1,
+            Type::U32 | Type::S32 | Type::U64 => !bitwise && elements == 1,
+            Type::F32 => matches!(op, AtomicOp::Add | AtomicOp::Exchange),
+            Type::F64 => matches!(op, AtomicOp::Add | AtomicOp::Exchange) && elements == 1,
+            Type::F16x2 | Type::Bf16x2 => !bitwise,
             Type::F16 | Type::Bf16 => !bitwise && elements > 1,
             _ => false,
         };
