@@ -152,9 +152,20 @@ impl<'a> Builder<'_, 'a> {
         let [d, a, b] = Self::expect(form, operands)?;
         let ty = form.ty()?;
         let (flush, saturate) = (form.has("ftz"), form.has("sat"));
-        // Division up to an error: rounded to the nearest, it is within the error.
-        let _ = opcode == "div" && (form.has("approx") || form.has("full"));
-        let rounding = form.rounding().unwrap_or(Rounding::Nearest);
+        // Only arithmetic rounds and saturates. Minima, maxima and signs are exact.
+        let is_rounded = matches!(opcode, "add" | "sub" | "mul" | "div");
+        let rounding = if is_rounded { form.rounding() } else { None };
+        if saturate && !(is_rounded && opcode != "div") {
+            return Err(form.unknown());
+        }
+        if opcode == "div" {
+            // Division up to an error: rounded to the nearest, it is within the error.
+            let is_approximate = form.one_of(&["approx", "full"]).is_some();
+            if is_approximate == rounding.is_some() || is_approximate && ty != Type::F32 {
+                return Err(form.unknown());
+            }
+        }
+        let rounding = rounding.unwrap_or(Rounding::Nearest);
         let name = if form.has("NaN") { format!("{opcode}.NaN") } else { opcode.to_owned() };
         let f = float::binary_rounded(&name, ty, rounding).ok_or_else(|| form.unknown())?;
         let (a, b) = (self.float_source(a, ty, flush)?, self.float_source(b, ty, flush)?);
