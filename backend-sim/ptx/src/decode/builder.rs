@@ -276,7 +276,11 @@ impl<'a> Builder<'_, 'a> {
             || self.memory(&mut form, instruction.opcode, operands)?
             || self.sync(&mut form, instruction.opcode, operands)?
             || self.matrix(&mut form, instruction.opcode, operands)?;
-        if known { form.done() } else { Err(form.unknown()) }
+        if !known {
+            return Err(form.unknown());
+        }
+        self.check_widths(&form, instruction.opcode, operands)?;
+        form.done()
     }
 
     /// If the test of an mbarrier that was emitted last is all that a loop does, that is a wait.

@@ -97,6 +97,11 @@ impl<'a> Form<'a> {
         }
     }
 
+    /// Whether this modifier is written, taken or not.
+    pub(super) fn says(&self, word: &str) -> bool {
+        self.modifiers.contains(&word)
+    }
+
     /// Whether a modifier stands before another one.
     pub(super) fn is_before(&self, one: &str, other: &str) -> bool {
         let mut both = self.modifiers.iter().filter(|word| **word == one || **word == other);

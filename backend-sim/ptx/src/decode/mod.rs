@@ -26,6 +26,7 @@ mod text;
 mod unused;
 mod votes;
 mod wide;
+mod widths;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
