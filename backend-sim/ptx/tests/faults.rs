@@ -403,6 +403,22 @@ fn an_mbarrier_that_all_have_left_is_one_still() {
     assert_eq!(fault(left, 1).kind, FaultKind::InvalidOperand);
 }
 
+/// An mbarrier counts so many bytes and no more, at once or one after the other.
+#[test]
+fn an_mbarrier_expects_fewer_than_2_to_20_bytes() {
+    let init = "mbarrier.init.shared.b64 [room], 2;";
+    for expects in
+        ["mbarrier.arrive.expect_tx.shared.b64 %rd6, [room], ", "mbarrier.expect_tx.relaxed.cta.shared.b64 [room], "]
+    {
+        finishes(&format!("{init}\n{expects}1048575;"), 1);
+        let found = fault(&format!("{init}\n{expects}1048576;"), 1);
+        assert_eq!(found.kind, FaultKind::InvalidOperand);
+        assert!(found.message.contains("an mbarrier that expects 1048576 bytes; at most 1048575"), "{found}");
+        let found = fault(&format!("{init}\n{expects}1048575;\n{expects}1;"), 1);
+        assert_eq!(found.kind, FaultKind::InvalidOperand, "{found}");
+    }
+}
+
 /// A copy of a thread's own: its fourth operand is a size, or with a hint a policy.
 #[test]
 fn a_policy_of_a_cache_is_no_size() {

@@ -26,6 +26,7 @@ struct State {
     is_valid: bool,
 }
 
+/// The most arrivals of a phase, and the most bytes.
 const COUNT: u64 = (1 << 20) - 1;
 const BYTES: u64 = (1 << 22) - 1;
 const VALID: u64 = 1 << 62;
@@ -165,6 +166,9 @@ impl Block {
             }
             MBarrier::Invalidate => new = State::unpack(0),
             _ if !old.is_valid => return invalid(self, "an mbarrier that is not initialized".into()),
+            MBarrier::ExpectTx | MBarrier::ArriveExpectTx if operand > COUNT => {
+                return invalid(self, format!("an mbarrier that expects {operand} bytes; at most {COUNT}"));
+            }
             MBarrier::Test { parity } => {
                 self.has_read(thread, index, generic, 8);
                 let done = (old.phase == 1) != is_odd(operand, parity);
@@ -191,7 +195,7 @@ impl Block {
                 new.pending = new.pending.wrapping_sub(counts.into());
             }
         }
-        if new.pending > COUNT || new.bytes.unsigned_abs() > BYTES / 2 {
+        if new.pending > COUNT || new.bytes.unsigned_abs() > COUNT {
             return invalid(self, "more arrivals or bytes than the mbarrier's phase takes".into());
         }
         if !matches!(kind, MBarrier::Init | MBarrier::Invalidate) {
