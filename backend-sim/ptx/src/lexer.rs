@@ -9,7 +9,7 @@ pub(crate) enum Token<'a> {
     Word(&'a str),
     /// A number as it is written.
     Number(&'a str),
-    /// A string, without its quotes.
+    /// A string as it is written, without its quotes.
     Text(&'a str),
     /// One character of punctuation.
     Mark(char),
@@ -35,7 +35,7 @@ pub(crate) fn tokens(text: &str) -> Result<Vec<(Token<'_>, u32)>, Error> {
                 at += end + 2;
             }
             b'"' => {
-                let end = text[at + 1..].find('"').ok_or_else(|| Error::new(line, "a string does not end"))?;
+                let end = text_length(&bytes[at + 1..]).ok_or_else(|| Error::new(line, "a string does not end"))?;
                 let content = &text[at + 1..at + 1 + end];
                 all.push((Token::Text(content), line));
                 line += count_lines(content);
@@ -66,6 +66,18 @@ pub(crate) fn tokens(text: &str) -> Result<Vec<(Token<'_>, u32)>, Error> {
 
 fn count_lines(text: &str) -> u32 {
     u32::try_from(text.bytes().filter(|&b| b == b'\n').count()).unwrap_or(u32::MAX)
+}
+
+/// The bytes up to the quote that ends a string. One behind a backslash is part of the string.
+fn text_length(bytes: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        match bytes.get(at)? {
+            b'"' => return Some(at),
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
 }
 
 fn starts_word(byte: u8) -> bool {
@@ -140,4 +152,24 @@ pub(crate) fn float(text: &str) -> Option<Float> {
 pub(crate) enum Float {
     Single(f32),
     Double(f64),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(text: &str) -> Vec<&str> {
+        let all = tokens(text).unwrap().into_iter();
+        all.filter_map(|(token, _)| if let Token::Text(text) = token { Some(text) } else { None }).collect()
+    }
+
+    #[test]
+    fn a_quote_behind_a_backslash_does_not_end_a_string() {
+        assert_eq!(texts(r#".file 1 "a\"b.cu" ; "c""#), [r#"a\"b.cu"#, "c"]);
+        assert_eq!(texts(r#""ends\\" "c""#), [r"ends\\", "c"], "a backslash that is escaped escapes nothing");
+        assert_eq!(texts("\"\u{e9}\\\u{e9}\""), ["\u{e9}\\\u{e9}"]);
+        for open in [r#""a\""#, r#""a\"#, "\"a"] {
+            assert!(tokens(open).is_err(), "{open}");
+        }
+    }
 }
