@@ -160,6 +160,8 @@ fn forms() -> Vec<(String, &'static str)> {
         ("dp2a.lo.s32.u32", "rrrr"),
         ("dp2a.hi.u32.u32", "rrrr"),
         ("cnot.b32", "rr"),
+        ("fns.b32", "rrbr"),
+        ("fns.b32", "rrbb"),
         ("add.u16x2", "rrr"),
         ("bmsk.clamp.b32", "rrr"),
         ("bmsk.wrap.b32", "rrr"),
@@ -175,6 +177,17 @@ fn forms() -> Vec<(String, &'static str)> {
         ("not.pred", "pp"),
     ] {
         add(name.to_owned(), classes);
+    }
+    for (elements, what) in [("2", ["u32", "s32", "u32"]), ("4", ["s32", "u32", "s32"]), ("4", ["u32", "u32", "u32"])] {
+        let [d, a, b] = what;
+        for op in ["vadd", "vsub", "vavrg", "vabsdiff", "vmin", "vmax"] {
+            for then in ["", ".sat", ".add"] {
+                add(format!("{op}{elements}.{d}.{a}.{b}{then}"), "rrrr");
+            }
+        }
+        for comparison in ["eq", "ne", "lt", "le", "gt", "ge"] {
+            add(format!("vset{elements}.{a}.{b}.{comparison}"), "rrrr");
+        }
     }
     for (ty, classes) in [("f32", ["fff", "ffff", "ff", "pff"]), ("f64", ["ddd", "dddd", "dd", "pdd"])] {
         for op in ["add", "sub", "mul", "div"] {
@@ -200,7 +213,16 @@ fn forms() -> Vec<(String, &'static str)> {
             add(format!("testp.{what}.{ty}"), if ty == "f32" { "pf" } else { "pd" });
         }
     }
-    for op in ["add.ftz.f32", "mul.ftz.f32", "add.sat.f32", "mul.rz.ftz.sat.f32", "max.NaN.f32", "min.ftz.f32"] {
+    for op in [
+        "add.ftz.f32",
+        "mul.ftz.f32",
+        "add.sat.f32",
+        "mul.rz.ftz.sat.f32",
+        "max.NaN.f32",
+        "min.ftz.f32",
+        "max.xorsign.abs.f32",
+        "min.NaN.xorsign.abs.f32",
+    ] {
         add(op.to_owned(), "fff");
     }
     for (ty, classes) in [
@@ -209,7 +231,7 @@ fn forms() -> Vec<(String, &'static str)> {
         ("f16x2", ["rrr", "rrrr", "rr"]),
         ("bf16x2", ["rrr", "rrrr", "rr"]),
     ] {
-        for op in ["add", "sub", "mul", "min", "max", "min.NaN", "max.NaN"] {
+        for op in ["add", "sub", "mul", "min", "max", "min.NaN", "max.NaN", "min.xorsign.abs", "max.NaN.xorsign.abs"] {
             add(format!("{op}.{ty}"), classes[0]);
         }
         add(format!("fma.rn.{ty}"), classes[1]);

@@ -21,6 +21,8 @@ pub struct Module {
     pub(crate) constants: Vec<u8>,
     /// For each operation of each function its line in the PTX and its place in the source.
     pub(crate) places: Vec<(u32, Option<Arc<Location>>)>,
+    /// Whether something looks at how many arrivals a phase of an mbarrier lacks.
+    pub(crate) counts_arrivals: bool,
     pub(crate) version: (u32, u32),
 }
 

@@ -355,6 +355,8 @@ pub(crate) struct AtomicForm {
 pub(crate) enum FenceKind {
     AcquireRelease,
     Sequential,
+    /// Acquires or releases by words of shared memory only.
+    Shared,
     /// Between ordinary accesses to shared memory and bulk copies that come later.
     AsyncProxy,
     /// Between other proxies, or for mbarriers. It does nothing, because the bytes of a copy move when it is issued.

@@ -110,6 +110,11 @@ pub(crate) enum Operand<'a> {
         name: &'a str,
         offset: i64,
     },
+    /// `%r1.b3210`: a register, and which bytes or halves of it, as only instructions on these have.
+    Part {
+        name: &'a str,
+        part: &'a str,
+    },
     /// `!p`.
     Not(&'a str),
     /// `a|b`.

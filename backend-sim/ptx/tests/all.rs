@@ -6,6 +6,7 @@ mod faults;
 mod forms;
 mod groups;
 mod kernels;
+mod known;
 mod matrices;
 mod products;
 mod refused;

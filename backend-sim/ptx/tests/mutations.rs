@@ -41,7 +41,7 @@ struct Mutation {
 /// Texts of one round.
 const CASES: u32 = 2000;
 
-const WORDS: [&str; 40] = [
+const WORDS: [&str; 42] = [
     "0",
     "-1",
     "4294967295",
@@ -81,6 +81,8 @@ const WORDS: [&str; 40] = [
     ".sat",
     "bar.sync",
     "ret;",
+    "vadd4.u32.s32.u32.sat %r1.b0, %r1.b7654, %r2, %r1;",
+    ".b3210",
     "\u{e9}",
 ];
 

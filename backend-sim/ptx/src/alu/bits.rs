@@ -124,12 +124,28 @@ fn dp2a<const A: bool, const B: bool, const HIGH: u32>(a: u64, b: u64, c: u64) -
     u64::from((c as u32).wrapping_add(sum as u32))
 }
 
+/// `fns`: where the `offset`th bit that is set lies, counted from the bit `base` on: upwards, or for a negative offset downwards. All ones if there is
+/// none. PTX leaves open what a base beyond the word means: here nothing is found.
+fn nth_bit(mask: u64, base: u64, offset: u64) -> u64 {
+    let (mask, base, offset) = (mask as u32, base as u32, (offset as u32).cast_signed());
+    let is_set = |place: &u32| mask >> place & 1 == 1;
+    let skipped = (offset.unsigned_abs() as usize).saturating_sub(1);
+    let found = match offset {
+        _ if base > 31 => None,
+        0 => Some(base).filter(is_set),
+        1.. => (base..32).filter(is_set).nth(skipped),
+        _ => (0..=base).rev().filter(is_set).nth(skipped),
+    };
+    found.unwrap_or(u32::MAX).into()
+}
+
 pub(crate) fn ternary(name: &str, ty: Type) -> Option<Ternary> {
     Some(match (name, ty) {
         ("bfe", Type::U32) => bfe::<32, false>,
         ("bfe", Type::U64) => bfe::<64, false>,
         ("bfe", Type::S32) => bfe::<32, true>,
         ("bfe", Type::S64) => bfe::<64, true>,
+        ("fns", Type::B32) => nth_bit,
         ("prmt", Type::B32) => prmt,
         ("prmt.f4e", Type::B32) => prmt_mode::<0>,
         ("prmt.b4e", Type::B32) => prmt_mode::<1>,

@@ -171,6 +171,12 @@ fn max_nan_f32(a: u64, b: u64) -> u64 {
     if single(a).is_nan() || single(b).is_nan() { SINGLE.nan } else { max_f32(a, b) }
 }
 
+/// `.xorsign.abs`: the minimum or maximum of the magnitudes, negative if one operand is. What is no number has no sign.
+fn with_xor_of_signs(a: u64, b: u64, f: Binary) -> u64 {
+    let result = f(a & 0x7fff_ffff, b & 0x7fff_ffff);
+    if single(result).is_nan() { result } else { result | ((a ^ b) & 0x8000_0000) }
+}
+
 /// Arithmetic, rounded to the nearest where that matters.
 pub(crate) fn binary(name: &str, ty: Type) -> Option<Binary> {
     binary_rounded(name, ty, Rounding::Nearest)
@@ -192,6 +198,10 @@ pub(crate) fn binary_rounded(name: &str, ty: Type, how: Rounding) -> Option<Bina
         ("max", Type::F64) => Some(max_f64),
         ("min.NaN", Type::F32) => Some(min_nan_f32),
         ("max.NaN", Type::F32) => Some(max_nan_f32),
+        ("min.xorsign", Type::F32) => Some(|a, b| with_xor_of_signs(a, b, min_f32)),
+        ("max.xorsign", Type::F32) => Some(|a, b| with_xor_of_signs(a, b, max_f32)),
+        ("min.NaN.xorsign", Type::F32) => Some(|a, b| with_xor_of_signs(a, b, min_nan_f32)),
+        ("max.NaN.xorsign", Type::F32) => Some(|a, b| with_xor_of_signs(a, b, max_nan_f32)),
         // The magnitude of the second, the sign of the first.
         ("copysign", Type::F32) => Some(|a, b| (a & 0x8000_0000) | (b & 0x7fff_ffff)),
         ("copysign", Type::F64) => Some(|a, b| (a & 1 << 63) | (b & !(1 << 63))),

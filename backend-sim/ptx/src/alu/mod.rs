@@ -17,6 +17,7 @@ pub(crate) mod small;
 #[cfg(test)]
 mod tests;
 pub(crate) mod tf32;
+pub(crate) mod video;
 
 use crate::types::Type;
 use crate::world::AtomicOp;

@@ -62,6 +62,23 @@ fn min_nan<const B: bool>(a: u64, b: u64) -> u64 {
 fn max_nan<const B: bool>(a: u64, b: u64) -> u64 {
     if value::<B>(a).is_nan() || value::<B>(b).is_nan() { format(B).nan } else { max::<B>(a, b) }
 }
+/// As `with_xor_of_signs` of single precision.
+fn with_xor_of_signs<const B: bool>(a: u64, b: u64, f: Binary) -> u64 {
+    let result = f(a & 0x7fff, b & 0x7fff);
+    if value::<B>(result).is_nan() { result } else { result | ((a ^ b) & 0x8000) }
+}
+fn min_xorsign<const B: bool>(a: u64, b: u64) -> u64 {
+    with_xor_of_signs::<B>(a, b, min::<B>)
+}
+fn max_xorsign<const B: bool>(a: u64, b: u64) -> u64 {
+    with_xor_of_signs::<B>(a, b, max::<B>)
+}
+fn min_nan_xorsign<const B: bool>(a: u64, b: u64) -> u64 {
+    with_xor_of_signs::<B>(a, b, min_nan::<B>)
+}
+fn max_nan_xorsign<const B: bool>(a: u64, b: u64) -> u64 {
+    with_xor_of_signs::<B>(a, b, max_nan::<B>)
+}
 fn neg<const B: bool>(a: u64) -> u64 {
     if value::<B>(a).is_nan() { format(B).nan } else { (a ^ 0x8000) & 0xffff }
 }
@@ -121,6 +138,10 @@ pub(super) fn binary(name: &str, ty: Type) -> Option<Binary> {
         "max" => each!(ty, max, a, b),
         "min.NaN" => each!(ty, min_nan, a, b),
         "max.NaN" => each!(ty, max_nan, a, b),
+        "min.xorsign" => each!(ty, min_xorsign, a, b),
+        "max.xorsign" => each!(ty, max_xorsign, a, b),
+        "min.NaN.xorsign" => each!(ty, min_nan_xorsign, a, b),
+        "max.NaN.xorsign" => each!(ty, max_nan_xorsign, a, b),
         _ => return None,
     })
 }

@@ -245,6 +245,7 @@ impl Block {
                         match fence {
                             FenceKind::AsyncProxy => self.order.fence_for_copies(index),
                             FenceKind::OtherProxy => {}
+                            FenceKind::Shared => self.order.fence(index),
                             FenceKind::AcquireRelease | FenceKind::Sequential => {
                                 self.order.fence(index);
                                 world.fence(index as u32, scope, fence.is_sequential(), place!());

@@ -62,6 +62,11 @@ impl State {
     }
 }
 
+/// `mbarrier.pending_count`: the arrivals that a state says are missing.
+pub(crate) fn pending_count(state: u64) -> u64 {
+    State::unpack(state).pending
+}
+
 /// A phase of an mbarrier that a thread waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -218,11 +223,13 @@ impl Block {
         Ok(word)
     }
 
-    /// The access that the world sees for an operation on an mbarrier. Arrivals in one phase commute: the result that they return identifies that phase.
+    /// The access that the world sees for an operation on an mbarrier. Arrivals in one phase commute: the result that they return identifies that phase,
+    /// unless the module asks it for more.
     fn mbarrier_access(&self, index: usize, kind: MBarrier, address: u64, place: Place) -> Access {
         // bytes that are announced after the last arrival are those of the next phase
         let commutes =
-            !matches!(kind, MBarrier::Init | MBarrier::Invalidate | MBarrier::Test { .. } | MBarrier::ExpectTx);
+            !matches!(kind, MBarrier::Init | MBarrier::Invalidate | MBarrier::Test { .. } | MBarrier::ExpectTx)
+                && !self.module.counts_arrivals;
         let (order, kind) = match kind {
             MBarrier::Init => (Order::Weak, AccessKind::Store),
             MBarrier::Invalidate => (Order::Relaxed, AccessKind::Store),

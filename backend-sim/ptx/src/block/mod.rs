@@ -52,6 +52,7 @@ use copies::Copies;
 use flight::Flights;
 use lanes::Row;
 pub use mbarrier::Phase;
+pub(crate) use mbarrier::pending_count;
 use order::Order;
 pub use order::{Sync, ToldInBlock};
 use pace::Paces;

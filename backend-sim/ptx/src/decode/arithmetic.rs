@@ -31,7 +31,7 @@ impl<'a> Builder<'_, 'a> {
             "rcp" | "sqrt" | "rsqrt" | "sin" | "cos" | "lg2" | "ex2" | "tanh" => {
                 self.function(form, opcode, operands)?
             }
-            "bfe" | "prmt" | "shf" | "dp4a" | "dp2a" => self.bits_ternary(form, opcode, operands)?,
+            "bfe" | "prmt" | "shf" | "fns" | "dp4a" | "dp2a" => self.bits_ternary(form, opcode, operands)?,
             "bmsk" | "szext" => {
                 let [d, a, b] = Self::expect(form, operands)?;
                 let name = format!("{opcode}.{}", form.need(&["clamp", "wrap"])?);
@@ -40,7 +40,10 @@ impl<'a> Builder<'_, 'a> {
                 let (d, _) = self.target(d)?;
                 self.emit(Op::Binary { f, d, a, b });
             }
-            "bfi" | "lop3" => self.bits_quaternary(form, opcode, operands)?,
+            "lop3" => self.lop3(form, operands)?,
+            "bfi" => self.bits_quaternary(form, opcode, operands)?,
+            "vadd2" | "vadd4" | "vsub2" | "vsub4" | "vavrg2" | "vavrg4" | "vabsdiff2" | "vabsdiff4" | "vmin2"
+            | "vmin4" | "vmax2" | "vmax4" | "vset2" | "vset4" => self.video(form, opcode, operands)?,
             "setp" => self.setp(form, operands)?,
             "set" => self.set(form, operands)?,
             "testp" => {
@@ -166,7 +169,14 @@ impl<'a> Builder<'_, 'a> {
             }
         }
         let rounding = rounding.unwrap_or(Rounding::Nearest);
-        let name = if form.has("NaN") { format!("{opcode}.NaN") } else { opcode.to_owned() };
+        let is_of_magnitudes = matches!(opcode, "min" | "max") && form.has("xorsign");
+        if is_of_magnitudes && !form.has("abs") {
+            return Err(form.unknown());
+        }
+        let mut name = if form.has("NaN") { format!("{opcode}.NaN") } else { opcode.to_owned() };
+        if is_of_magnitudes {
+            name.push_str(".xorsign");
+        }
         let f = float::binary_rounded(&name, ty, rounding).ok_or_else(|| form.unknown())?;
         let (a, b) = (self.float_source(a, ty, flush)?, self.float_source(b, ty, flush)?);
         let (d, _) = self.target(d)?;
@@ -282,6 +292,37 @@ impl<'a> Builder<'_, 'a> {
         let (c, e) = (self.source(c, Type::U32)?, self.source(e, Type::U32)?);
         let (d, _) = self.target(d)?;
         self.emit(Op::Quaternary { f, d, a, b, c, e });
+        Ok(())
+    }
+
+    /// `lop3.b32 d, a, b, c, table`, or `lop3.or.b32 d|p, a, b, c, table, q`: then `p = (d != 0) or q`.
+    fn lop3(&mut self, form: &mut Form<'a>, operands: &[Operand<'a>]) -> Result<(), Error> {
+        let (values, combined) = match (form.one_of(&["or", "and"]), operands) {
+            (None, values) => (values, None),
+            (Some(combine), [values @ .., q]) => (values, Some((combine, q))),
+            _ => return Err(form.unknown()),
+        };
+        if !matches!(values.last(), Some(Operand::Bits(0..256))) {
+            return Err(form.error(format!("the table of {} is a number below 256", form.name())));
+        }
+        let Some((combine, q)) = combined else { return self.bits_quaternary(form, "lop3", values) };
+        let (&[Operand::Pair(d, p), ref a, ref b, ref c, ref table], Type::B32) = (values, form.ty()?) else {
+            return Err(form.unknown());
+        };
+        let f = |name: &str, ty| integer::binary(name, ty);
+        let (Some(lop3), Some(differs), Some(combine)) =
+            (bits::quaternary("lop3", Type::B32), f("ne", Type::B32), f(combine, Type::Pred))
+        else {
+            return Err(form.unknown());
+        };
+        let q = self.source(q, Type::Pred)?;
+        let [a, b, c, e] = [a, b, c, table].map(|operand| self.source(operand, Type::B32));
+        let (a, b, c, e) = (a?, b?, c?, e?);
+        let (d, p) = (if d == "_" { self.temporary()? } else { self.target_name(d)? }, self.target_name(p)?);
+        let (zero, holds) = (self.constant(0)?, self.temporary()?);
+        self.emit(Op::Quaternary { f: lop3, d, a, b, c, e });
+        self.emit(Op::Binary { f: differs, d: holds, a: d, b: zero });
+        self.emit(Op::Binary { f: combine, d: p, a: holds, b: q });
         Ok(())
     }
 

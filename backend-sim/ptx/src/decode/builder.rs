@@ -555,6 +555,9 @@ fn special(name: &str) -> Option<Special> {
         "clock_hi" | "globaltimer_hi" | "smid" | "gridid" | "cluster_ctarank" | "is_explicit_cluster" => {
             Special::Constant(0)
         }
+        // Nothing of shared memory is reserved.
+        "reserved_smem_offset_begin" | "reserved_smem_offset_end" | "reserved_smem_offset_cap" => Special::Constant(0),
+        "reserved_smem_offset_0" | "reserved_smem_offset_1" => Special::Constant(0),
         "cluster_ctaid.x" | "cluster_ctaid.y" | "cluster_ctaid.z" => Special::Constant(0),
         "nsmid" | "cluster_nctarank" | "cluster_nctaid.x" | "cluster_nctaid.y" | "cluster_nctaid.z" => {
             Special::Constant(1)

@@ -36,7 +36,7 @@ impl<'a> Builder<'_, 'a> {
             return;
         }
         let (mut written, mut all) = (Times::new(), Times::new());
-        if let Some(target @ (Operand::Name { .. } | Operand::Vector(_) | Operand::Pair(..))) =
+        if let Some(target @ (Operand::Name { .. } | Operand::Part { .. } | Operand::Vector(_) | Operand::Pair(..))) =
             instruction.operands.first()
         {
             count_names(target, &mut written);

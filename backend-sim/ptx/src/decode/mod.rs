@@ -24,6 +24,7 @@ mod sync;
 mod tensor;
 mod text;
 mod unused;
+mod video;
 mod votes;
 mod wide;
 mod widths;
@@ -80,6 +81,8 @@ struct Found {
     grid_sync: bool,
     /// It makes bulk copies.
     copies: bool,
+    /// It looks at how many arrivals a phase of an mbarrier lacks.
+    counts_arrivals: bool,
     /// It multiplies matrices in warp groups.
     multiplies: bool,
     narrowest: u8,
@@ -117,7 +120,9 @@ pub(crate) fn module(text: &Text<'_>) -> Result<Module, Error> {
         }
         kernels.push(kernel);
     }
-    Ok(Module { kernels, code, globals, shared, externals, constants, places, version: text.version })
+    let counts_arrivals = found.iter().any(|facts| facts.counts_arrivals);
+    let version = text.version;
+    Ok(Module { kernels, code, globals, shared, externals, constants, places, counts_arrivals, version })
 }
 
 /// Gives every function a number. Those without a body are external.

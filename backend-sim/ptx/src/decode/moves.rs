@@ -50,14 +50,7 @@ impl<'a> Builder<'_, 'a> {
             ("cvt", [d, high, low]) => self.cvt_pair(form, d, high, low)?,
             ("cvta", [d, a]) => self.cvta(form, d, a)?,
             ("isspacep", [d, a]) => self.isspacep(form, d, a)?,
-            ("createpolicy", [d, ..]) => {
-                // A hint for caches: any value will do.
-                form.has("fractional");
-                form.priorities();
-                let a = self.constant(0)?;
-                let (d, _) = self.target(d)?;
-                self.emit(Op::Move { d, a });
-            }
+            ("createpolicy", operands) => self.policy(form, operands)?,
             _ => return Ok(false),
         }
         Ok(true)
@@ -265,6 +258,38 @@ impl<'a> Builder<'_, 'a> {
             let b = self.constant(if to { base.wrapping_neg() } else { base })?;
             self.emit(Op::Add64 { d, a, b });
         }
+        Ok(())
+    }
+
+    /// `createpolicy`: a hint for caches, of which any value will do.
+    fn policy(&mut self, form: &mut Form<'a>, operands: &[Operand<'a>]) -> Result<(), Error> {
+        let d = match (form.need(&["fractional", "range", "cvt"])?, operands) {
+            ("fractional", [d]) => d,
+            ("fractional", [d, fraction]) => {
+                self.source(fraction, Type::F32)?;
+                d
+            }
+            ("range", [d, address, first, all]) => {
+                if !matches!(form.space(), Space::Generic | Space::Global) {
+                    return Err(form.unknown());
+                }
+                self.address(form, address)?;
+                self.source(first, Type::U32)?;
+                self.source(all, Type::U32)?;
+                d
+            }
+            ("cvt", [d, property]) if form.has("L2") => {
+                self.source(property, Type::B64)?;
+                d
+            }
+            _ => return Err(form.unknown()),
+        };
+        form.priorities();
+        if form.ty()? != Type::B64 {
+            return Err(form.unknown());
+        }
+        let (d, a) = (self.target(d)?.0, self.constant(0)?);
+        self.emit(Op::Move { d, a });
         Ok(())
     }
 

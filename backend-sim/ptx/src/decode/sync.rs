@@ -2,6 +2,7 @@
 
 use super::builder::Builder;
 use super::form::Form;
+use crate::block::pending_count;
 use crate::error::Error;
 use crate::op::{Barrier, FenceKind, MBarrier, Op, Reg, Warp};
 use crate::syntax::Operand;
@@ -22,6 +23,14 @@ impl<'a> Builder<'_, 'a> {
             }
             "membar" | "fence" => self.fence(form, opcode)?,
             "mbarrier" => self.mbarrier(form, operands)?,
+            "getctarank" => {
+                let [d, a] = operands else { return Err(form.unknown()) };
+                form.one_of(&["shared::cluster"]);
+                self.source(a, form.ty()?)?;
+                // every block is a cluster of its own
+                let (d, a) = (self.target(d)?.0, self.constant(0)?);
+                self.emit(Op::Move { d, a });
+            }
             "mapa" => {
                 let [d, a, b] = operands else { return Err(form.unknown()) };
                 form.space();
@@ -206,7 +215,17 @@ impl<'a> Builder<'_, 'a> {
             self.emit(Op::Fence { fence: FenceKind::OtherProxy, scope: Scope::Cta });
             return Ok(());
         }
-        let fence = match form.one_of(&["sc", "acq_rel", "acquire", "release"]) {
+        let order = form.one_of(&["sc", "acq_rel", "acquire", "release"]);
+        if let Some(space) = form.behind("sync_restrict::") {
+            let is_known =
+                matches!((order, space), (Some("acquire"), "shared::cluster") | (Some("release"), "shared::cta"));
+            if !is_known || form.scope() != Some(Scope::Cluster) {
+                return Err(form.unknown());
+            }
+            self.emit(Op::Fence { fence: FenceKind::Shared, scope: Scope::Cluster });
+            return Ok(());
+        }
+        let fence = match order {
             Some("sc") => FenceKind::Sequential,
             _ => FenceKind::AcquireRelease,
         };
@@ -216,6 +235,13 @@ impl<'a> Builder<'_, 'a> {
     }
 
     fn mbarrier(&mut self, form: &mut Form<'a>, operands: &[Operand<'a>]) -> Result<(), Error> {
+        if form.has("pending_count") {
+            let ([d, state], Type::B64) = (operands, form.ty()?) else { return Err(form.unknown()) };
+            let (a, d) = (self.source(state, Type::B64)?, self.target(d)?.0);
+            self.found.counts_arrivals = true;
+            self.emit(Op::Unary { f: pending_count, d, a });
+            return Ok(());
+        }
         let shared = form.space() == Space::Shared;
         form.one_of(&["release", "acquire", "relaxed"]);
         form.scope();

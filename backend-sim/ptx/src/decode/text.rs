@@ -184,7 +184,7 @@ impl<'a> Text<'a> {
             one => one.map_or(&[][..], std::slice::from_ref),
         };
         all.iter().filter_map(move |operand| match operand {
-            Operand::Name { name, .. } => Some(self.name(scope, name)),
+            Operand::Name { name, .. } | Operand::Part { name, .. } => Some(self.name(scope, name)),
             _ => None,
         })
     }
@@ -318,6 +318,7 @@ fn has_target(instruction: &Instruction<'_>) -> bool {
 /// The register that an instruction computes, if it is one.
 pub(super) fn target<'a>(instruction: &Instruction<'a>) -> Option<&'a str> {
     match instruction.operands.first() {
+        Some(Operand::Part { name, .. }) => Some(name),
         Some(Operand::Name { name, offset: 0 }) => match instruction.opcode {
             "bra" | "brx" => None,
             "bar" | "barrier" if !instruction.modifiers.contains(&"red") => None,

@@ -126,7 +126,7 @@ pub(super) fn count<'a>(instruction: &Instruction<'a>, names: &mut Times<'a>) {
 pub(super) fn count_names<'a>(operand: &Operand<'a>, names: &mut Times<'a>) {
     let mut one = |name: &'a str| *names.entry(name).or_default() += 1;
     match operand {
-        Operand::Name { name, .. } | Operand::Not(name) => one(name),
+        Operand::Name { name, .. } | Operand::Part { name, .. } | Operand::Not(name) => one(name),
         Operand::Pair(first, second) => {
             one(first);
             one(second);

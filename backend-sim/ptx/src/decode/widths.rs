@@ -31,8 +31,8 @@ fn widths(form: &Form<'_>, opcode: &str) -> Option<Vec<Width>> {
         "mul" | "mad" if is_wide => vec![Bits(2 * last), one, one, Bits(2 * last)],
         "add" | "addc" | "sub" | "subc" | "mul" | "div" | "rem" | "min" | "max" | "and" | "or" | "xor" | "copysign"
         | "mad" | "madc" | "fma" | "sad" | "neg" | "abs" | "not" | "cnot" | "brev" | "rcp" | "sqrt" | "rsqrt"
-        | "sin" | "cos" | "lg2" | "ex2" | "tanh" | "prmt" | "shf" | "bmsk" | "szext" | "dp4a" | "dp2a" | "cvta"
-        | "redux" | "shfl" => vec![one],
+        | "sin" | "cos" | "lg2" | "ex2" | "tanh" | "prmt" | "shf" | "bmsk" | "szext" | "fns" | "dp4a" | "dp2a"
+        | "cvta" | "redux" | "shfl" => vec![one],
         "shl" | "shr" => vec![one, one, Bits(32)],
         "popc" | "clz" | "bfind" => vec![Bits(32), one],
         "bfe" => vec![one, one, Bits(32)],
@@ -43,6 +43,9 @@ fn widths(form: &Form<'_>, opcode: &str) -> Option<Vec<Width>> {
         "set" => vec![Bits(first), one, one, Bits(1)],
         "selp" => vec![one, one, one, Bits(1)],
         "slct" => vec![Bits(first), Bits(first), Bits(first), one],
+        "vadd2" | "vadd4" | "vsub2" | "vsub4" | "vavrg2" | "vavrg4" | "vabsdiff2" | "vabsdiff4" | "vmin2" | "vmin4"
+        | "vmax2" | "vmax4" | "vset2" | "vset4" => vec![one],
+        "getctarank" => vec![Bits(32), one],
         "match" => vec![Bits(32), one, Bits(32)],
         "cvt" if form.types.len() == 2 => vec![AtLeast(first), AtLeast(last)],
         "mov" => vec![one],
@@ -73,7 +76,7 @@ impl<'a> Builder<'_, 'a> {
 
     fn check_width(&self, form: &Form<'a>, opcode: &str, operand: &Operand<'a>, width: Width) -> Result<(), Error> {
         match operand {
-            Operand::Name { name, offset: 0 } => self.check_register(form, name, width),
+            Operand::Name { name, offset: 0 } | Operand::Part { name, .. } => self.check_register(form, name, width),
             Operand::Pair(name, predicate) => {
                 self.check_register(form, name, width)?;
                 self.check_register(form, predicate, Bits(1))

@@ -11,6 +11,24 @@ use crate::types::Type;
 /// Scopes deeper than this are not from a compiler.
 const DEEPEST: usize = 200;
 
+/// Instructions on bytes or halves, whose operands may name some of them. Elsewhere a dot is part of a name.
+const OF_PARTS: &[&str] = &[
+    "vadd2",
+    "vadd4",
+    "vsub2",
+    "vsub4",
+    "vavrg2",
+    "vavrg4",
+    "vabsdiff2",
+    "vabsdiff4",
+    "vmin2",
+    "vmin4",
+    "vmax2",
+    "vmax4",
+    "vset2",
+    "vset4",
+];
+
 /// From `{` to its `}`.
 pub(super) fn body<'a>(cursor: &mut Cursor<'_, 'a>, sources: &mut Sources<'a>) -> Result<Vec<Statement<'a>>, Error> {
     cursor.expect('{')?;
@@ -163,13 +181,24 @@ fn instruction<'a>(cursor: &mut Cursor<'_, 'a>) -> Result<Instruction<'a>, Error
     let modifiers = words.collect();
     let mut operands = Vec::new();
     while !cursor.accept(';') {
-        operands.push(operand(cursor, 0)?);
+        operands.push(match operand(cursor, 0)? {
+            Operand::Name { name, offset: 0 } if OF_PARTS.contains(&opcode) => part(name),
+            other => other,
+        });
         if !cursor.accept(',') {
             cursor.expect(';')?;
             break;
         }
     }
     Ok(Instruction { line, guard, opcode, modifiers, operands })
+}
+
+/// `%r1.b3210`, or a register as a whole.
+fn part(name: &str) -> Operand<'_> {
+    match name.rsplit_once('.') {
+        Some((name, part)) => Operand::Part { name, part },
+        None => Operand::Name { name, offset: 0 },
+    }
 }
 
 fn operand<'a>(cursor: &mut Cursor<'_, 'a>, depth: usize) -> Result<Operand<'a>, Error> {
