@@ -487,6 +487,8 @@ pub(crate) enum Group {
 pub(crate) enum Bulk {
     /// From global to shared memory, counted by an mbarrier.
     ToShared,
+    /// From shared to shared memory, counted by an mbarrier. Both are the block's own.
+    Within,
     ToGlobal,
     /// From shared to global memory, added to what is there or combined with it: the number of the form of an atomic.
     Reduce(u16),

@@ -190,6 +190,34 @@ fn a_bulk_copy_is_awaited_at_its_mbarrier() {
     finishes(&format!("{begin}\nbegun:\nbar.sync 0;\n{one}\n{first}"), 64);
 }
 
+/// From shared to shared memory: it writes its target and reads its source until its mbarrier's phase ends.
+#[test]
+fn a_bulk_copy_within_shared_memory() {
+    let init = "mbarrier.init.shared.b64 [%bar], 1;\nmbarrier.arrive.expect_tx.shared.b64 %rd4, [%bar], 32;";
+    let fill = "st.shared.v4.u32 [%own], {1, 2, 3, 4};\nst.shared.v4.u32 [%own+16], {5, 6, 7, 8};";
+    let copy = "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%own+64], [%own], 32, [%bar];";
+    let begin = format!("{init}\n{fill}\n{FENCE}\n{copy}");
+    let read = "ld.shared.v4.u32 {%r2, %r3, %r4, %r5}, [%own+80];\nst.global.v4.u32 [%rd1], {%r2, %r3, %r4, %r5};";
+    assert_eq!(leaves(&format!("{begin}\n{}\n{read}", wait("%bar")), 1)[..4], [5, 6, 7, 8]);
+    insta::assert_snapshot!(race(&format!("{begin}\n{read}"), 1));
+    let again = "st.shared.u32 [%own+28], 0;";
+    finishes(&format!("{begin}\n{}\n{again}", wait("%bar")), 1);
+    insta::assert_snapshot!(race(&format!("{begin}\n{again}"), 1));
+    // Who only reads the source need not wait. What was written needs the fence.
+    finishes(&format!("{begin}\nld.shared.u32 %r2, [%own+28];\nst.shared.u32 [%own+32], 0;"), 1);
+    race(&format!("{init}\n{fill}\n{copy}"), 1);
+    // The mbarrier counts the bytes.
+    assert!(matches!(
+        run(&format!("{}\n{}", begin.replace("], 32, [", "], 16, ["), wait("%bar")), 1, true),
+        Stop::Idle
+    ));
+    for wrong in
+        [copy.replace("[%own]", "[%own+8]"), copy.replace("32", "24"), copy.replace("[%own+64]", "[%own+4080]")]
+    {
+        assert!(matches!(run(&format!("{init}\n{fill}\n{FENCE}\n{wrong}"), 1, true), Stop::Fault(_)), "{wrong}");
+    }
+}
+
 const FENCE: &str = "fence.proxy.async.shared::cta;";
 
 /// What threads write is not visible to a bulk copy, until one of those between the write and the copy makes a fence.

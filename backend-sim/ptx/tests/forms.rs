@@ -329,6 +329,7 @@ fn completions() {
         cp.async.mbarrier.arrive.b64 [%rd1];
         cp.async.ca.shared.global [%r1], [%rd1], 4, %p1;
         cp.async.bulk.wait_group.read 1;
+        cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r1], [%r2], 16, [%r3];
         st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r1], %r2, [%r3];
         st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%r1+16], {%f1, %f2, %f3, %f4}, [%r3];
         st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.b64 [%r1], {%rd1, %rd2}, [room];

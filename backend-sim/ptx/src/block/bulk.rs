@@ -1,4 +1,4 @@
-//! Bulk copies between global and shared memory.
+//! Bulk copies between global and shared memory, and within shared memory.
 //!
 //! The bytes move when a copy is issued, which PTX allows. As on a GPU, the [mbarrier](super::mbarrier) orders a copy: a thread that waits
 //! for the phase comes after what the copying thread did before, and knows that the copy is over. [`Copies`](super::copies::Copies) finds accesses of threads that do not know.
@@ -105,8 +105,44 @@ impl Block {
                 self.mbarrier(world, thread, index, MBarrier::CompleteTx, (barrier, bytes), true, place)?;
             }
             Bulk::Elements => self.takes_off(index, (shared, bytes), place),
-            Bulk::ToGlobal | Bulk::Reduce(_) => {}
+            Bulk::Within | Bulk::ToGlobal | Bulk::Reduce(_) => {}
         }
+        (thread.copied, thread.copy) = (0, None);
+        Ok(())
+    }
+
+    /// `[destination, source, bytes, mbarrier]`, all in the block's own shared memory.
+    pub(super) fn bulk_within(
+        &mut self,
+        world: &mut impl World,
+        thread: &mut Thread,
+        index: usize,
+        [target, source, bytes, barrier]: [u64; 4],
+        place: Place,
+    ) -> Result<(), Halt> {
+        let target = self.shared_address(target, true, index, place)?;
+        let source = self.shared_address(source, true, index, place)?;
+        if !(target | source | bytes).is_multiple_of(16) {
+            let message = format!(
+                "a copy of {bytes} bytes from shared {source:#x} to shared {target:#x}: all three are multiples of 16"
+            );
+            return Err(self.fault(FaultKind::Misaligned, index, place, message));
+        }
+        self.begin_copy(world, thread, index, Bulk::ToShared, (target, bytes), place)?;
+        self.copy_reads(thread, index, (source, bytes), place)?;
+        let reads =
+            Touch { thread: index, place, reads: true, writes: false, strong: false, repeats: false, by: By::COPY };
+        for offset in (thread.copied..bytes).step_by(8) {
+            let from = self.shared_range(index, source + offset, 8, place)?;
+            let to = self.shared_range(index, target + offset, 8, place)?;
+            self.touch(world, from, 8, reads)?;
+            self.touch(world, to, 8, Touch { reads: false, writes: true, ..reads })?;
+            self.shared.store(to, 8, self.shared.load(from, 8));
+            self.changed(index, window::SHARED + to as u64, 8);
+            thread.copied = offset + 8;
+        }
+        self.end_copy(world, thread, Bulk::ToShared, barrier);
+        self.mbarrier(world, thread, index, MBarrier::CompleteTx, (barrier, bytes), true, place)?;
         (thread.copied, thread.copy) = (0, None);
         Ok(())
     }

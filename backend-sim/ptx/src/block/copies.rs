@@ -103,6 +103,26 @@ impl Block {
         Ok(())
     }
 
+    /// The copy that a thread makes into shared memory reads shared memory, too.
+    pub(super) fn copy_reads(
+        &mut self,
+        thread: &Thread,
+        index: usize,
+        (shared, bytes): (u64, u64),
+        place: Place,
+    ) -> Result<(), Halt> {
+        let of_it = |copy: &&Copy| Some(copy.name.0) == thread.copy;
+        let known: Vec<&Copy> = self.copies.flying.iter().filter(of_it).collect();
+        // it has both parts already if it was stopped within
+        if let [copy] = known[..] {
+            let copy = copy.clone();
+            let begin = self.shared_range(index, shared, 1, place)?;
+            let end = begin.saturating_add(bytes as usize);
+            self.copies.flying.push(Copy { begin, end, kind: Bulk::Within, ..copy });
+        }
+        Ok(())
+    }
+
     /// All bytes of a copy have moved. A thread that sees the phase of its mbarrier end learns that the copy is over.
     pub(super) fn end_copy(&mut self, world: &mut impl World, thread: &Thread, kind: Bulk, barrier: u64) {
         let Some(number) = thread.copy else { return };
@@ -167,6 +187,7 @@ impl Block {
         let Some(copy) = self.copies.flying.iter().find(races) else { return Ok(()) };
         let (does, wait) = match copy.kind {
             Bulk::ToShared => ("writes", "a wait for the phase of its mbarrier"),
+            Bulk::Within => ("reads", "a wait for the phase of its mbarrier"),
             _ => ("reads", "cp.async.bulk.wait_group.read of its thread, behind cp.async.bulk.commit_group"),
         };
         let what = if touch.writes { "write" } else { "read" };

@@ -357,6 +357,7 @@ impl Block {
                                 let form = &code.atomics[usize::from(how)];
                                 self.reduce_in_bulk(world, thread, first + lead, (kind, form), operands, place!())
                             }
+                            Bulk::Within => self.bulk_within(world, thread, first + lead, operands, place!()),
                             _ => self.bulk(world, thread, first + lead, kind, operands, place!()),
                         };
                         attempt!(done);

@@ -69,6 +69,9 @@ impl<'a> Builder<'_, 'a> {
             | (["shared::cluster" | "shared::cta", "global"], true, true, [t, s, n, barrier, _]) => {
                 (Bulk::ToShared, t, s, n, Some(barrier))
             }
+            (["shared::cluster", "shared::cta"], true, true, [t, s, n, barrier]) if !hinted => {
+                (Bulk::Within, t, s, n, Some(barrier))
+            }
             (["global", "shared::cta"], true, false, [t, s, n] | [t, s, n, _]) => (Bulk::ToGlobal, t, s, n, None),
             (["shared" | "shared::cta", "global"], false, false, [t, s, n]) => (Bulk::Elements, t, s, n, None),
             (["shared" | "shared::cta", "global"], false, false, [t, s, n, _]) if hinted => {
