@@ -66,6 +66,7 @@ fn forms_of_tensors() {
         prefetch.param.tensormap [%rd1];
         prefetch.const.tensormap [%rd1];
         fence.proxy.tensormap::generic.release.gpu;
+        tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%rd1], [room], 128;
         fence.proxy.tensormap::generic.acquire.sys [%rd1], 128;",
     );
 }

@@ -268,3 +268,28 @@ fn a_fence_of_shared_memory() {
     assert_eq!(of("", acquire).0, false);
     assert_eq!(of("fence.release.cluster;", "fence.acquire.cluster;"), (true, vec![Scope::Cluster; 2]));
 }
+
+/// One thread of the warp copies what all of it have written. Those of another warp need not come.
+#[test]
+fn a_warp_copies_a_tensor_map() {
+    let copy = "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned";
+    let of = |to: &str| {
+        let body = format!(
+            "shl.b32 %r2, %r1, 2;\nadd.u32 %r3, %r1, 100;\nmov.u32 %r4, room;\nadd.u32 %r4, %r4, %r2;\nsetp.gt.u32 %p1, %r1, 31;\n\
+             @%p1 bra end;\nst.shared.u32 [%r4], %r3;\n{copy} [{to}], [room], 128;\nend:"
+        );
+        let mut memory = FlatMemory::new();
+        let words = memory.allocate(&[0; 320]);
+        let from = words.next_multiple_of(64);
+        let launch = Arc::new(Launch::new(1, 64).parameter(&from.to_le_bytes()));
+        let stop = Block::new(&module(&body), "k", &launch, [0; 3]).unwrap().run(&mut memory);
+        let bytes = memory.bytes(words)[(from - words) as usize..].to_vec();
+        let found = bytes.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().unwrap()));
+        (stop, found.collect::<Vec<_>>())
+    };
+    let (stop, found) = of("%rd1+64");
+    assert_eq!(stop, Stop::Finished);
+    assert_eq!(found[16..48], (100..132).collect::<Vec<_>>());
+    assert_eq!([found[15], found[48]], [0, 0]);
+    assert!(matches!(of("%rd1+32").0, Stop::Fault(fault) if fault.kind == onesided_ptx::FaultKind::Misaligned));
+}

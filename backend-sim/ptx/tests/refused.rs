@@ -59,6 +59,8 @@ fn instructions() {
         "cp.reduce.async.bulk.tensor.1d.global.shared::cta.exch.bulk_group [%rd1, {%r2}], [%r1];",
         "cp.async.bulk.prefetch.tensor.1d.L2.global [%rd1], 16;",
         "tensormap.replace.tile.global_address.global.b1024.b64 [%rd1], %rd2;",
+        "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%rd1], [%r1], 64;",
+        "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.sync.aligned [%rd1], [%r1], 128;",
         "ld.global.u32 %r1, [%rd1, {%r2}];",
         "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r1, %r2}, [%r3];",
         "ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8 {%r1, %r2}, [%r3];",

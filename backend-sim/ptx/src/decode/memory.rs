@@ -52,6 +52,7 @@ impl<'a> Builder<'_, 'a> {
             "atom" | "red" => self.atomic(form, opcode == "atom", operands)?,
             "multimem" => self.multimem(form, operands)?,
             "cp" => self.copy_async(form, operands)?,
+            "tensormap" => self.copy_map(form, operands)?,
             // What only caches see.
             "prefetch" | "prefetchu" | "applypriority" | "discard" => {
                 form.space();

@@ -99,7 +99,7 @@ impl<'a> Builder<'_, 'a> {
     }
 
     /// `[d, q, a, b, c]` and the mask.
-    fn warp(&mut self, kind: Warp, [d, q, a, b, c]: [Reg; 5], mask: Reg) -> Result<(), Error> {
+    pub(super) fn warp(&mut self, kind: Warp, [d, q, a, b, c]: [Reg; 5], mask: Reg) -> Result<(), Error> {
         let scratch = self.temporary()?;
         let or_scratch = |register: Reg, wanted: bool| if wanted { register } else { scratch };
         let d = or_scratch(d, kind != Warp::Sync);

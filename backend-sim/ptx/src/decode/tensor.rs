@@ -1,12 +1,16 @@
-//! Instructions on tensor maps: `cp.async.bulk.tensor`, `cp.reduce.async.bulk.tensor`, and prefetches, of tiles.
+//! Instructions on tensor maps: `cp.async.bulk.tensor`, `cp.reduce.async.bulk.tensor`, and prefetches, of tiles; copies of maps.
 
 use super::builder::Builder;
 use super::form::Form;
 use crate::error::Error;
-use crate::op::{Op, Reg};
+use crate::op::{FenceKind, Memory, Op, Reg, Warp};
 use crate::syntax::Operand;
 use crate::tensor::{TileForm, TileKind};
-use crate::types::Type;
+use crate::types::{Order, Scope, Space, Type};
+use crate::world::Within;
+
+/// A tensor map.
+const MAP_BYTES: u64 = 128;
 
 /// Modifiers that PTX has and that are not known here, by how they begin, and what they are about.
 const UNKNOWN: [(&str, &str); 5] = [
@@ -78,5 +82,40 @@ impl<'a> Builder<'_, 'a> {
         let map = self.address(form, &Operand::Address { base: *base, offset: *offset })?;
         let corner = corner.iter().map(|coordinate| self.source(coordinate, Type::S32)).collect::<Result<_, _>>()?;
         Ok((map, corner))
+    }
+
+    /// `tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [to], [from], 128`: a warp copies a tensor map to global
+    /// memory, by one of its threads. The fence is one between proxies, which does nothing here.
+    pub(super) fn copy_map(&mut self, form: &mut Form<'a>, operands: &[Operand<'a>]) -> Result<(), Error> {
+        let known = ["cp_fenceproxy", "tensormap::generic", "release", "sync", "aligned"];
+        let [to, from, Operand::Bits(MAP_BYTES)] = operands else { return Err(form.unknown()) };
+        if !known.iter().all(|word| form.has(word)) || form.take_spaces() != ["global", "shared::cta"] {
+            return Err(form.unknown());
+        }
+        let scope = form.scope().ok_or_else(|| form.unknown())?;
+        let (to, from) = (self.address(form, to)?, self.address(form, from)?);
+        let (mask, lane, copies, word) =
+            (self.constant(0xffff_ffff)?, self.temporary()?, self.temporary()?, self.temporary()?);
+        self.warp(Warp::Elect, [lane, copies, mask, mask, mask], mask)?;
+        let others = self.emit(Op::BranchIf { p: copies, unless: true, target: 0 });
+        let memory = |space, align| Memory {
+            space,
+            bytes: 8,
+            align,
+            order: Order::Weak,
+            scope: Scope::Sys,
+            within: Within::Alone,
+        };
+        for offset in (0..MAP_BYTES as i32).step_by(8) {
+            // tiles are copied by maps at multiples of 64 only
+            let align = if offset == 0 { 64 } else { 8 };
+            self.emit(Op::load(word, from, offset, memory(Space::Shared, 8)));
+            self.emit(Op::store(word, to, offset, memory(Space::Global, align)));
+        }
+        let end = self.code.ops.len() as u32;
+        self.code.ops[others] = Op::BranchIf { p: copies, unless: true, target: end };
+        self.warp(Warp::Sync, [lane, copies, mask, mask, mask], mask)?;
+        self.emit(Op::Fence { fence: FenceKind::OtherProxy, scope });
+        Ok(())
     }
 }
