@@ -4,6 +4,7 @@
 mod alu;
 mod block;
 mod bytes;
+mod call;
 mod decode;
 mod demangle;
 mod error;

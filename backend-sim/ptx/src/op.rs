@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::alu::convert::Conversion;
 use crate::alu::group::GroupProduct;
 use crate::alu::matrix::Matrix;
+pub(crate) use crate::call::{CallSite, Callee, Slot};
 use crate::tensor::TileForm;
 use crate::types::{Order, Scope, Space, Type};
 use crate::world::{AtomicOp, Until, Within};
@@ -567,39 +568,4 @@ pub(crate) struct Code {
     /// Where parameters and result of a device function begin among its slots.
     pub(crate) parameters: Vec<Slot>,
     pub(crate) result: Option<Slot>,
-}
-
-/// Bytes among the slots of a frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Slot {
-    pub(crate) offset: u32,
-    pub(crate) size: u32,
-}
-
-impl Slot {
-    /// The bytes that hold all of these.
-    pub(crate) fn around(slots: &[Self]) -> Self {
-        let offset = slots.iter().map(|slot| slot.offset).min().unwrap_or(0);
-        let end = slots.iter().map(|slot| slot.offset + slot.size).max().unwrap_or(0);
-        Self { offset, size: end - offset }
-    }
-}
-
-#[derive(Clone, Debug)]
-pub(crate) struct CallSite {
-    pub(crate) callee: Callee,
-    pub(crate) arguments: Vec<Slot>,
-    /// From the first byte of them to the last.
-    pub(crate) all: Slot,
-    pub(crate) result: Option<Slot>,
-    /// Whether something may look at the result.
-    pub(crate) is_used: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Callee {
-    Function(u16),
-    External(u16),
-    Print,
-    AssertFail,
 }

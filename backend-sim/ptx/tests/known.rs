@@ -264,8 +264,8 @@ fn a_fence_of_shared_memory() {
     let (release, acquire) =
         ("fence.release.sync_restrict::shared::cta.cluster;", "fence.acquire.sync_restrict::shared::cluster.cluster;");
     assert_eq!(of(release, acquire), (true, vec![]));
-    assert_eq!(of(release, "").0, false);
-    assert_eq!(of("", acquire).0, false);
+    assert!(!of(release, "").0);
+    assert!(!of("", acquire).0);
     assert_eq!(of("fence.release.cluster;", "fence.acquire.cluster;"), (true, vec![Scope::Cluster; 2]));
 }
 
