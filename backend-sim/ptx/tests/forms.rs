@@ -288,6 +288,10 @@ fn completions() {
         ld.weak.global.ca.u32 %r1, [%rd1];
         ld.shared::cta.v4.b32 {%r1, %r2, %r3, %r4}, [room];
         ld.global.u32 %r1, [variable];
+        ld.global.u32 {%r1}, [%rd1];
+        st.shared.u32 [room], {%r1};
+        mov.b32 %r1, %f1;
+        cvt.rn.f16.f32 %r1, %f1;
         st.global.cs.u32 [%rd1+-4], %r1;
         st.release.gpu.shared.u32 [room], %r1;
         atom.global.acq_rel.sys.cas.b64 %rd1, [%rd2], %rd3, %rd4;

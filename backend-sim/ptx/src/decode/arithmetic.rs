@@ -158,7 +158,8 @@ impl<'a> Builder<'_, 'a> {
         // Only arithmetic rounds and saturates. Minima, maxima and signs are exact.
         let is_rounded = matches!(opcode, "add" | "sub" | "mul" | "div");
         let rounding = if is_rounded { form.rounding() } else { None };
-        if saturate && !(is_rounded && opcode != "div") {
+        let is_single = matches!(ty, Type::F32 | Type::F16 | Type::F16x2);
+        if (flush || saturate) && !is_single || saturate && !(is_rounded && opcode != "div") {
             return Err(form.unknown());
         }
         if opcode == "div" {
@@ -188,7 +189,10 @@ impl<'a> Builder<'_, 'a> {
         let [d, a, b, c] = Self::expect(form, operands)?;
         let ty = form.ty()?;
         let (flush, saturate, relu) = (form.has("ftz"), form.has("sat"), form.has("relu"));
-        let rounding = form.rounding().unwrap_or(Rounding::Nearest);
+        let is_single = matches!(ty, Type::F32 | Type::F16 | Type::F16x2);
+        let Some(rounding) = form.rounding().filter(|_| is_single || !flush && !saturate) else {
+            return Err(form.unknown());
+        };
         let f = if relu { small::fma_with_relu(ty) } else { float::fma(ty, rounding) };
         let f = f.ok_or_else(|| form.unknown())?;
         let mut sources = [0; 3];

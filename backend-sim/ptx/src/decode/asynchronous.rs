@@ -185,7 +185,7 @@ impl<'a> Builder<'_, 'a> {
         }
         let bytes = ty.bytes() as u8;
         let a = self.address(form, to)?;
-        for (place, value) in Self::values(form, value, elements)?.iter().enumerate() {
+        for (place, value) in Self::elements(form, value, elements)?.iter().enumerate() {
             let s = self.source(value, ty)?;
             let align = if place == 0 { bytes * elements } else { bytes };
             let memory = Memory {

@@ -279,7 +279,7 @@ impl<'a> Builder<'_, 'a> {
         if !known {
             return Err(form.unknown());
         }
-        self.check_widths(&form, instruction.opcode, operands)?;
+        self.check_registers(&form, instruction.opcode, operands)?;
         form.done()
     }
 

@@ -101,20 +101,6 @@ impl<'a> Builder<'_, 'a> {
         Ok((memory, elements, ty))
     }
 
-    /// What an access loads or stores: braces are around the elements of a vector only.
-    pub(super) fn values<'o>(
-        form: &Form<'_>,
-        operand: &'o Operand<'a>,
-        elements: u8,
-    ) -> Result<&'o [Operand<'a>], Error> {
-        match operand {
-            Operand::Vector(_) if elements == 1 => {
-                Err(form.error(format!("{} is no access to a vector, so there are no braces here", form.name())))
-            }
-            _ => Self::elements(form, operand, elements),
-        }
-    }
-
     /// The elements that an operand stands for.
     pub(super) fn elements<'o>(
         form: &Form<'_>,
@@ -184,7 +170,7 @@ impl<'a> Builder<'_, 'a> {
         if ty == Type::B128 {
             return self.load_wide(form, memory, target, address);
         }
-        let targets = Self::values(form, target, elements)?;
+        let targets = Self::elements(form, target, elements)?;
         let mut from = self.place(form, address, memory.space, u32::from(memory.align))?;
         // The register of the address may be among the targets.
         if let (Where::Address(a, _), true) = (&mut from, elements > 1) {
@@ -224,7 +210,7 @@ impl<'a> Builder<'_, 'a> {
         if ty == Type::B128 {
             return self.store_wide(form, memory, address, source);
         }
-        let sources = Self::values(form, source, elements)?;
+        let sources = Self::elements(form, source, elements)?;
         let to = self.place(form, address, memory.space, u32::from(memory.align))?;
         for (place, source) in sources.iter().enumerate() {
             let s = self.source(source, ty)?;

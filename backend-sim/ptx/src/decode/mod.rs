@@ -18,6 +18,7 @@ mod memory;
 mod moves;
 mod multi;
 mod polls;
+mod registers;
 mod rounds;
 mod simpler;
 mod sync;
@@ -27,7 +28,6 @@ mod unused;
 mod video;
 mod votes;
 mod wide;
-mod widths;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -60,7 +60,11 @@ impl<'a> Builder<'_, 'a> {
             (Multi::Load, [values, address]) | (_, [address, values]) => (values, address),
             _ => return Err(form.unknown()),
         };
-        let values = Self::values(form, values, elements)?;
+        // a load or a store may have braces around what is no vector, and this may not
+        if elements == 1 && matches!(values, Operand::Vector(_)) {
+            return Err(form.error(format!("{} is no access to a vector, so there are no braces here", form.name())));
+        }
+        let values = Self::elements(form, values, elements)?;
         let a = self.address(form, address)?;
         let memory =
             Memory { space: Space::Global, bytes, align: bytes * elements, order, scope, within: Within::Alone };

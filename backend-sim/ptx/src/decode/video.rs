@@ -50,6 +50,13 @@ impl<'a> Builder<'_, 'a> {
             mask: Self::mask_of(form, d, elements)?,
             chosen: [Self::chosen(form, a, elements, 0)?, Self::chosen(form, b, elements, elements)?],
         };
+        let is_register = |operand: &Operand<'a>| match whole(operand) {
+            Operand::Name { name, offset: 0 } => self.register(name).is_some(),
+            _ => false,
+        };
+        if !operands.iter().all(is_register) {
+            return Err(form.error(format!("the operands of {} are registers", form.name())));
+        }
         let [a, b, c] = [a, b, c].map(|operand| self.source(&whole(operand), Type::B32));
         let (a, b, c, e) = (a?, b?, c?, self.constant(how.pack())?);
         let (d, _) = self.target(&whole(d))?;
