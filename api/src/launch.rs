@@ -167,7 +167,9 @@ impl Argument {
         Argument::plain(ArgumentValue::Bytes(bytes.into()))
     }
 
-    /// A structure by value, with these fields, laid out as in C: each field at the next multiple of its alignment.
+    /// A structure by value, with these fields, laid out as in C: each field at the next multiple of its alignment. That of a tensor
+    /// map is 128 bytes, as `cuda.h` of CUDA 13 has it. CUDA 12 has 64: a structure that is compiled with that header, or declares the
+    /// map itself, says `alignas(128)`.
     ///
     /// ```
     /// # onesided_sim::example(1, |pe| {
