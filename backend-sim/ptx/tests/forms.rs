@@ -251,6 +251,9 @@ fn completions() {
         div.full.ftz.f32 %f1, %f2, %f3;
         ex2.approx.ftz.f32 %f1, %f2;
         ex2.approx.f16x2 %r1, %r2;
+        ex2.approx.ftz.bf16 %h1, %h2;
+        rcp.approx.ftz.f64 %d1, %d2;
+        rsqrt.approx.f64 %d1, %d2;
         lg2.approx.f32 %f1, %f2;
         tanh.approx.bf16x2 %r1, %r2;
         neg.f16x2 %r1, %r2;

@@ -7,7 +7,7 @@ use super::form::Form;
 use super::looks::Polls;
 use super::simpler::Simpler;
 use super::text::Text;
-use super::{Found, Names, Symbol, awaits, group, layout, polls, unused};
+use super::{Found, Names, Symbol, awaits, group, known, layout, polls, unused};
 use crate::alu::integer;
 use crate::error::Error;
 use crate::module::Place;
@@ -270,6 +270,9 @@ impl<'a> Builder<'_, 'a> {
         self.note_held(instruction);
         let mut form = Form::of(instruction);
         let operands = &instruction.operands[..];
+        if !known::is_known(&form, instruction.opcode) {
+            return Err(form.unknown());
+        }
         let known = self.control(&mut form, instruction.opcode, operands, guard)?
             || self.arithmetic(&mut form, instruction.opcode, operands)?
             || self.moves(&mut form, instruction.opcode, operands)?

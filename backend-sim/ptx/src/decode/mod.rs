@@ -11,6 +11,7 @@ mod decides;
 mod form;
 mod fragment;
 mod group;
+mod known;
 mod layout;
 mod looks;
 mod matrix;
