@@ -1,6 +1,7 @@
 //! From syntax to operations: names become numbers, and what is unknown is refused.
 
 mod again;
+mod anew;
 mod arithmetic;
 mod asynchronous;
 mod awaits;

@@ -10,6 +10,7 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::again::Way;
+use super::anew::Anew;
 use super::besides::Beside;
 use super::decides::{Decides, decides, is_same_end};
 use super::rounds::{AtVotes, Walk, lead_to_one};
@@ -144,8 +145,22 @@ fn ends_when<'a>(
         lead_to_one(text.behind_looks_again(&leads, &mut walk)?.into_iter().map(Some))?
     };
     let is_same = |name: &Name<'a>| looks.values().all(|(.., way)| text.is_always_same(*name, way, &walk));
+    let mut anew = Anew::new(text, &walk, looks.keys().copied().collect());
+    let mut written: BTreeSet<Name<'a>> = walk.written.clone();
+    written.extend(looks.keys().flat_map(|&load| text.names_of(load)));
+    let ends_alike = if has_votes {
+        anew.votes_anew()
+    } else {
+        let is_told = |name: &&Name<'a>| known.contains_key(*name) || of_word.contains(*name) || is_same(name);
+        let left = written.iter().filter(|name| !is_told(name) && !anew.is_behind_look(**name, end));
+        let left = left.copied().collect();
+        anew.goes_on_alike(end, left)
+    };
     // what a thread has loaded on its way, it may have loaded in the last round as well
-    let is_of_round = |name: &Name<'a>| looks.values().all(|(.., way)| text.is_of_its_round(*name, way, &walk));
+    let mut is_of_round = |name: &Name<'a>| {
+        looks.values().all(|(.., way)| text.is_of_its_round(*name, way, &walk))
+            || !has_votes && looks.keys().all(|&look| anew.is_at_look(*name, look))
+    };
     let changes = |name: &Name<'a>| {
         text.is_read_beyond(name, &walk.passed)
             && !known.contains_key(name)
@@ -165,7 +180,6 @@ fn ends_when<'a>(
         .all(|(.., way)| text.loads_the_same(way, &walk) && (!has_votes || text.branches_alike(way, &walk)));
     let mut branches = looks.values().flat_map(|(decides, ..)| &decides.branches);
     let branches_on_their_round = branches.all(|&branch| text.branches_on_its_round(branch, &walk));
-    let mut written = walk.written.iter().copied().chain(looks.keys().flat_map(|&load| text.names_of(load)));
     let is_used = looks.iter().any(|(&load, (decides, ..))| decides.is_used(text, load));
     let reloads = text.reloads(&walk);
     let until = Until { is_used, reloads, ..until.clone() };
@@ -176,11 +190,12 @@ fn ends_when<'a>(
     }
     let votes = walk.votes.clone();
     (!walk.is_given_up()
+        && ends_alike
         && asks_one
         && ways_are_alike
         && branches_on_their_round
         && !looks.contains_key(&end)
-        && !written.any(|name| changes(&name)))
+        && !written.iter().any(changes))
     .then_some(Poll { until, besides, votes })
 }
 

@@ -84,6 +84,11 @@ impl<'a, 'l> Walk<'a, 'l> {
         self.timed.contains(name)
     }
 
+    /// Whether a register says that a time is over, or that there were very many rounds.
+    pub(super) fn is_limit(&self, name: &Name<'a>) -> bool {
+        self.timed.contains(name) || self.counted.contains(name)
+    }
+
     /// Whether this walk, or one that shares its limit, was too long. Then it is not known where a way leads whose end it has not reached.
     pub(super) fn is_given_up(&self) -> bool {
         self.left.get() == 0
@@ -233,7 +238,7 @@ impl<'a> Text<'a> {
         walk.again(None);
         walk.passed.insert(look);
         walk.computing = look + 1..=decides.at;
-        let mut known = Known::new();
+        let mut known = self.always_known(look);
         for at in look + 1..=decides.at {
             if decides.branches.contains(&at) {
                 walk.passed.insert(at);

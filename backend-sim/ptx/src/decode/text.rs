@@ -1,6 +1,7 @@
 //! A function's text, as the search for loops that only wait needs it: what its names are, who reads them, and where branches lead.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 
 use super::simpler::{Part, Simpler};
 use super::unused::{self, Times};
@@ -40,6 +41,10 @@ pub(super) struct Text<'a> {
     marked: BTreeSet<usize>,
     /// From where to where branches lead back.
     loops: Vec<(usize, usize)>,
+    /// The branches that lead to a label.
+    branches: BTreeMap<usize, Vec<usize>>,
+    /// A branch may lead to any label.
+    has_tables: bool,
     /// Registers that have the same value always.
     constants: BTreeMap<Name<'a>, u64>,
     /// Registers that count up.
@@ -101,7 +106,10 @@ impl<'a> Text<'a> {
         text.constants = text.find_constants();
         text.marked = text.labels.values().copied().collect();
         let branches = (0..text.body.len()).filter(|&at| text.body[at].1.opcode == "bra");
-        text.loops = branches.filter_map(|at| Some((text.branches_to(at).filter(|&to| to <= at)?, at))).collect();
+        let branches: Vec<(usize, usize)> = branches.filter_map(|at| Some((text.branches_to(at)?, at))).collect();
+        text.loops = branches.iter().copied().filter(|(to, at)| to <= at).collect();
+        branches.into_iter().for_each(|(to, at)| text.branches.entry(to).or_default().push(at));
+        text.has_tables = text.body.iter().any(|(_, instruction)| instruction.opcode == "brx");
         text
     }
 
@@ -135,6 +143,23 @@ impl<'a> Text<'a> {
     /// Whether a branch leads back over an instruction.
     pub(super) fn is_in_loop(&self, at: usize) -> bool {
         self.loops.iter().any(|&(begin, end)| begin <= at && at <= end)
+    }
+
+    /// The instructions of the smallest loop around one.
+    pub(super) fn loop_around(&self, at: usize) -> RangeInclusive<usize> {
+        let around = self.loops.iter().filter(|&&(begin, end)| begin <= at && at <= end);
+        around.min_by_key(|(begin, end)| end - begin).map_or(at..=at, |&(begin, end)| begin..=end)
+    }
+
+    /// All instructions from which a thread may come to one. `None`: nobody knows.
+    pub(super) fn ways_to(&self, at: usize) -> Option<Vec<usize>> {
+        let falls = at.checked_sub(1).filter(|&before| {
+            let (_, previous) = self.body[before];
+            let leaves = matches!(previous.opcode, "bra" | "brx" | "ret" | "exit" | "trap");
+            !leaves || previous.guard.is_some()
+        });
+        let all = self.branches.get(&at).into_iter().flatten().copied().chain(falls).collect();
+        (!self.has_tables).then_some(all)
     }
 
     /// Whether an instruction that is none of these reads a register.
@@ -262,6 +287,7 @@ impl<'a> Text<'a> {
         let both = |one, other| [number(one), number(other)];
         let equal = |ty: &str, one, other| Some((number(one)? ^ number(other)?) & Type::parse(ty)?.mask() == 0);
         match (instruction.opcode, &instruction.modifiers[..], &instruction.operands[..]) {
+            ("mov", ["pred"], [_, from]) => number(from).map(|value| value & 1), // -1 is true
             ("mov", _, [_, from]) => number(from),
             ("not", ["pred"], [_, from]) => Some(number(from)? ^ 1),
             ("xor", ["pred"], [_, one, other]) => Some(number(one)? ^ number(other)?),

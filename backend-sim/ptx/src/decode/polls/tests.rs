@@ -580,3 +580,5 @@ fn elements_may_be_compared_one_by_one() {
     let counted = both("@%p1 bra L; add.s32 %r4, %r4, 1;", "@%p2 bra L; mov.u32 %r5, %r4;");
     assert_eq!(counted, ["0: Ne U32 0, used, besides 0[1] at %rd1+4"], "the rounds between the two are counted");
 }
+
+mod rounds;
