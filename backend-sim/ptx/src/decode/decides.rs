@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::again::is_strong_load;
+use super::layout::float_bits;
 use super::text::{Name, Scope, Text};
 use crate::syntax::{Instruction, Operand};
 use crate::types::Type;
@@ -13,24 +14,28 @@ use crate::world::{Compare, Then, Until, View};
 const MOST_BETWEEN: usize = 128;
 
 /// What decides about a round.
+#[derive(Clone)]
 pub(super) struct Decides<'a> {
     /// The instruction, and those that compute from the word what it compares.
     pub(super) at: usize,
     /// Branches before it, which something else decides, such as another element of a vector.
     pub(super) branches: Vec<usize>,
-    chain: BTreeSet<usize>,
-    view: View<Operand<'a>>,
-    ty: Type,
+    pub(super) chain: BTreeSet<usize>,
+    pub(super) view: View<Operand<'a>>,
+    pub(super) ty: Type,
     /// Its result is true where the part of the word compares so.
-    compare: Compare,
-    against: Operand<'a>,
+    pub(super) compare: Compare,
+    pub(super) against: Operand<'a>,
+    /// If it stands for [several instructions](super::twice): the results of these where it is true. Where it is false, they may have others.
+    pub(super) together: BTreeMap<usize, u64>,
     /// Registers that the loop may not change.
     pub(super) asked: BTreeSet<Name<'a>>,
-    takes: Takes<'a>,
+    pub(super) takes: Takes<'a>,
 }
 
 /// What a look does to the word.
-enum Takes<'a> {
+#[derive(Clone)]
+pub(super) enum Takes<'a> {
     Nothing,
     /// It replaces this.
     One(Operand<'a>),
@@ -39,6 +44,20 @@ enum Takes<'a> {
 }
 
 impl<'a> Decides<'a> {
+    /// The results of comparisons in rounds that go on with this result of all. `None`: nobody knows.
+    pub(super) fn results(&self, result: u64) -> Option<BTreeMap<usize, u64>> {
+        match self.together.is_empty() {
+            true => Some(BTreeMap::from([(self.at, result)])),
+            false => (result == 1).then(|| self.together.clone()),
+        }
+    }
+
+    /// The instruction up to which each look computes: a branch that it decides may lead past others.
+    pub(super) fn computes_to(&self) -> usize {
+        let first = self.branches.first().filter(|_| !self.together.is_empty());
+        first.copied().unwrap_or(self.at)
+    }
+
     /// Whether a look after which the loop goes on leaves the word as it was. An exchange may change it once, as it leaves the same value whatever it
     /// finds. Then the next look finds that value: it must go on as well.
     pub(super) fn leaves(&self, result: u64) -> bool {
@@ -91,7 +110,7 @@ impl<'a> Decides<'a> {
 
     /// Whether something else looks at what was loaded.
     pub(super) fn is_used(&self, text: &Text<'a>, load: usize) -> bool {
-        let deciding = |at: &usize| *at == self.at || self.chain.contains(at);
+        let deciding = |at: &usize| *at == self.at || self.chain.contains(at) || self.together.contains_key(at);
         let of_chain = self.chain.iter().chain([&load]).flat_map(|&at| text.names_of(at));
         let mut read = of_chain.filter_map(|name| text.readers.get(&name));
         read.any(|all| !all.iter().all(deciding))
@@ -127,6 +146,20 @@ type Views<'a> = BTreeMap<Name<'a>, (View<Operand<'a>>, BTreeSet<usize>)>;
 
 /// The comparison behind a look: the first of something that comes from the word.
 pub(super) fn decides<'a>(text: &Text<'a>, load: usize) -> Option<Decides<'a>> {
+    let mut first = Vec::new();
+    compare(text, load, 1, &mut first);
+    first.pop()
+}
+
+/// The comparisons behind a look of something that comes from the word, so many of them.
+pub(super) fn compared<'a>(text: &Text<'a>, load: usize, most: usize) -> Vec<Decides<'a>> {
+    let mut found = Vec::new();
+    compare(text, load, most, &mut found);
+    found
+}
+
+/// Finds comparisons, as far as nothing stands between that is none of a look.
+fn compare<'a>(text: &Text<'a>, load: usize, most: usize, found: &mut Vec<Decides<'a>>) -> Option<()> {
     let (scope, instruction) = text.body[load];
     let [Operand::Name { name: loaded, offset: 0 }, Operand::Address { base: Some(base), .. }, ref swap @ ..] =
         instruction.operands[..]
@@ -164,7 +197,7 @@ pub(super) fn decides<'a>(text: &Text<'a>, load: usize) -> Option<Decides<'a>> {
             return None;
         }
         if instruction.opcode == "setp" {
-            let (&[compare, ty], [_, one, other]) = (&instruction.modifiers[..], &instruction.operands[..]) else {
+            let (&[compare, .., ty], [_, one, other]) = (&instruction.modifiers[..], &instruction.operands[..]) else {
                 continue;
             };
             let view = |operand: &Operand<'a>| match operand {
@@ -176,22 +209,64 @@ pub(super) fn decides<'a>(text: &Text<'a>, load: usize) -> Option<Decides<'a>> {
                 (None, Some(view)) => (view, one, true),
                 _ => continue,
             };
-            let ty = Type::parse(ty).filter(|ty| ty.is_integer() || matches!(ty, Type::B16 | Type::B32 | Type::B64))?;
-            let compare = Compare::parse(compare, ty)?;
-            let compare = if is_mirrored { compare.mirrored() } else { compare };
+            let ty = Type::parse(ty)?;
+            let against = text.known(inner, against);
             let is_whole = view.is_plain() && view.shift == 0 && view.mask == of_load.mask();
+            let (compare, ty, view, against) = match (&instruction.modifiers[1..], ty.is_float()) {
+                (flushes, true) => equal_as_bits((compare, ty), flushes.contains(&"ftz"), view, &against)?,
+                ([_], false) if ty.is_integer() || matches!(ty, Type::B16 | Type::B32 | Type::B64) => {
+                    (Compare::parse(compare, ty)?, ty, view, against)
+                }
+                _ => return None,
+            };
+            let compare = if is_mirrored { compare.mirrored() } else { compare };
             // a signed number that is narrower than its register is another one there
             let is_alike = ty.bytes() == of_load.bytes() || !is_whole || !of_load.is_signed();
-            let against = text.known(inner, against);
             for operand in view.numbers().chain([&against]) {
                 asked.extend(known_in(text, (scope, inner), operand)?);
             }
-            let decides = Decides { at, branches, chain, view, ty, compare, against, asked, takes };
-            return is_alike.then_some(decides);
+            is_alike.then_some(())?;
+            let (asked, takes, together) = (asked.clone(), takes.clone(), BTreeMap::new());
+            let branches = branches.clone();
+            found.push(Decides { at, branches, chain, view, ty, compare, against, asked, takes, together });
+            if found.len() == most || !matches!(found[0].takes, Takes::Nothing) {
+                return None;
+            }
+            continue;
         }
         step(text, at, of_load, &mut views);
     }
     None
+}
+
+/// A comparison of floating-point numbers for equality with a constant, as one of bits. `flushes`: numbers below the least normal one count as zero.
+fn equal_as_bits<'a>(
+    (compare, ty): (&str, Type),
+    flushes: bool,
+    view: View<Operand<'a>>,
+    against: &Operand<'a>,
+) -> Option<(Compare, Type, View<Operand<'a>>, Operand<'a>)> {
+    let compare = match compare {
+        "eq" => Compare::Eq,
+        "neu" => Compare::Ne, // also where one of them is not a number
+        _ => return None,
+    };
+    let (exponent, bits) = match ty {
+        Type::F16 => (0x7c00, Type::B16),
+        Type::Bf16 => (0x7f80, Type::B16),
+        Type::F32 => (0x7f80_0000, Type::B32),
+        Type::F64 => (0x7ff0_0000_0000_0000, Type::B64),
+        _ => return None,
+    };
+    let Operand::Float(number) = *against else { return None };
+    let (number, unsigned) = (float_bits(number, ty)?, ty.mask() >> 1);
+    if !view.is_plain() || view.mask != ty.mask() || number & unsigned > exponent {
+        return None; // no part of a word, or nothing equals it
+    }
+    // zero has two signs, and any other number one form
+    let zeros = if flushes { exponent } else { unsigned };
+    let (mask, number) = if number & zeros == 0 { (zeros, 0) } else { (view.mask, number) };
+    Some((compare, bits, View { mask, ..view }, Operand::Bits(number)))
 }
 
 /// A number, or a register that has the same name where the load stands: its name, if it is one. `None`: something else.

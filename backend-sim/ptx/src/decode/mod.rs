@@ -26,6 +26,7 @@ mod simpler;
 mod sync;
 mod tensor;
 mod text;
+mod twice;
 mod unused;
 mod video;
 mod votes;

@@ -12,10 +12,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::again::Way;
 use super::anew::Anew;
 use super::besides::Beside;
-use super::decides::{Decides, decides, is_same_end};
+use super::decides::{Decides, is_same_end};
 use super::rounds::{AtVotes, Walk, lead_to_one};
 use super::simpler::Part;
 use super::text::{Known, Name, Text};
+use super::twice;
 use crate::syntax::{Instruction, Operand};
 use crate::world::Until;
 
@@ -90,10 +91,11 @@ fn ends<'a>(text: &Text<'a>, first: usize, at_votes: AtVotes) -> Option<Poll<'a>
     let is_another = |at: usize, instruction: &Instruction<'a>| is_look(instruction) && is_alike(text, first, at);
     let mut walk = Walk::new(&is_another, None);
     (walk.at_votes, walk.way) = (at_votes, text.way_to(first));
-    let decides = decides(text, first)?;
-    let results = in_vain(text, first, &decides, &walk).into_iter().map(|vain| vain.result);
-    let mut ends = results.map(|result| decides.until(result));
-    ends.find_map(|until| {
+    let results = |decides: Decides<'a>| {
+        let results: Vec<_> = in_vain(text, first, &decides, &walk).into_iter().map(|vain| vain.result).collect();
+        results.into_iter().map(move |result| decides.until(result))
+    };
+    twice::all(text, first).into_iter().flat_map(results).find_map(|until| {
         ends_when(text, first, &until, (at_votes, true)).or_else(|| ends_when(text, first, &until, (at_votes, false)))
     })
 }
@@ -112,11 +114,15 @@ fn ends_when<'a>(
     let has_votes = at_votes == AtVotes::Decides;
     while let Some(load) = todo.pop() {
         if let Entry::Vacant(look) = looks.entry(load) {
-            let decides = decides(text, load).filter(|decides| decides.branches.is_empty() || !has_votes)?;
             let way = text.way_to(load);
             (walk.at_votes, walk.way) = (at_votes, way.clone());
-            let mut ways = in_vain(text, load, &decides, &walk).into_iter();
-            let vain = ways.find(|vain| is_same_end(&decides.until(vain.result), until))?;
+            let all = twice::all(text, load).into_iter();
+            let (decides, vain) =
+                all.filter(|decides| decides.branches.is_empty() || !has_votes).find_map(|decides| {
+                    let mut ways = in_vain(text, load, &decides, &walk).into_iter();
+                    let vain = ways.find(|vain| is_same_end(&decides.until(vain.result), until))?;
+                    Some((decides, vain))
+                })?;
             walk = vain.walk;
             todo.extend(vain.looks);
             look.insert((decides, vain.result, way));
@@ -134,7 +140,8 @@ fn ends_when<'a>(
         }
     }
     // what is computed from the word alone on the way to the comparison, the last look computes as well
-    let of_word = looks.iter().map(|(&load, (decides, ..))| text.computed_from(load, decides.at, &walk.written));
+    let of_word =
+        looks.iter().map(|(&load, (decides, ..))| text.computed_from(load, decides.computes_to(), &walk.written));
     let mut of_word = of_word.reduce(|all, one| all.intersection(&one).copied().collect())?;
     let (end, known) = if has_votes {
         let computing = looks.iter().flat_map(|(&load, (decides, ..))| load..=decides.at).collect();
@@ -202,7 +209,7 @@ fn ends_when<'a>(
 /// Whether a comparison behind a look may end a loop like this.
 fn may_end<'a>(text: &Text<'a>, look: usize, until: &Until<Operand<'a>>) -> bool {
     let ends = |decides: Decides<'a>| [0, 1].into_iter().any(|result| is_same_end(&decides.until(result), until));
-    decides(text, look).is_some_and(ends)
+    twice::all(text, look).into_iter().any(ends)
 }
 
 /// The looks of a loop: what decides behind them, its result with which the loop goes on, and the way to them.
@@ -215,7 +222,7 @@ fn lead_to<'a>(
     walk: &mut Walk<'a, '_>,
 ) -> Option<BTreeMap<usize, (usize, Known<'a>)>> {
     let leads = looks.iter().map(|(&load, &(ref decides, result, _))| {
-        walk.again(Some((decides.at, result)));
+        walk.again(decides.together.is_empty().then_some((decides.at, result)));
         Some((load, text.leads_to(load + 1, Known::new(), walk)?))
     });
     leads.collect()
@@ -232,7 +239,8 @@ struct Vain<'a, 'l> {
 
 /// The results of the comparison behind a load with which all ways lead to looks; then those with which they do only where a look besides says nothing.
 fn in_vain<'a, 'l>(text: &Text<'a>, load: usize, decides: &Decides<'a>, walk: &Walk<'a, 'l>) -> Vec<Vain<'a, 'l>> {
-    let ways = [0, 1].into_iter().filter(|&result| decides.leaves(result)).filter_map(|result| {
+    let is_one = |result: &u64| decides.results(*result).is_some() && decides.leaves(*result);
+    let ways = [0, 1].into_iter().filter(is_one).filter_map(|result| {
         let (mut tried, mut looks) = (walk.clone(), Vec::new());
         text.walk_from(load, decides, result, &mut tried, &mut looks)?;
         (!looks.is_empty()).then_some(Vain { result, walk: tried, looks })

@@ -239,16 +239,27 @@ impl<'a> Text<'a> {
         walk.passed.insert(look);
         walk.computing = look + 1..=decides.at;
         let mut known = self.always_known(look);
+        let results = decides.results(result)?;
         for at in look + 1..=decides.at {
+            let (scope, instruction) = self.body[at];
             if decides.branches.contains(&at) {
                 walk.passed.insert(at);
-                self.walk(self.branches_to(at)?, known.clone(), walk, looks)?;
+                let guard = instruction.guard.and_then(|(guard, negated)| {
+                    known.get(&self.name(scope, guard)).map(|value| (*value == 1) != negated)
+                });
+                if guard != Some(false) {
+                    self.walk(self.branches_to(at)?, known.clone(), walk, looks)?;
+                }
+                if guard == Some(true) {
+                    return Some(());
+                }
             } else {
                 self.passes(at, &mut known, walk);
             }
+            if let Some(result) = results.get(&at) {
+                known.insert(self.name(scope, target(instruction)?), *result);
+            }
         }
-        let (scope, instruction) = self.body[decides.at];
-        known.insert(self.name(scope, target(instruction)?), result);
         self.walk(decides.at + 1, known, walk, looks)
     }
 

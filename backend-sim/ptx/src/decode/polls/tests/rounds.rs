@@ -1,8 +1,67 @@
-//! Rounds that branch around a comparison, or depend on the rounds before.
+//! Rounds that compare numbers with a point, compare twice, branch around a comparison, or depend on the rounds before.
 
 use super::{around, polls};
 
 const NOTHING: [&str; 0] = [];
+
+#[test]
+fn an_equality_of_numbers_with_a_point_is_one_of_bits() {
+    assert_eq!(around("setp.eq.f32 %p1, %r1, 0fC640E400;"), ["0: Ne B32 3326141440"]);
+    assert_eq!(around("setp.neu.f32 %p1, %r1, 0f3F800000;"), ["0: Eq B32 1065353216"]);
+    assert_eq!(around("setp.neu.f32 %p1, %r1, 0f7F800000;"), ["0: Eq B32 2139095040"], "the infinite one");
+    let zero = ["0: Ne B32 0 of >> 0 & 0x7fffffff"];
+    assert_eq!(around("setp.eq.f32 %p1, %r1, 0f00000000;"), zero);
+    assert_eq!(around("setp.eq.f32 %p1, %r1, 0f80000000;"), zero, "a zero of either sign equals one of the other");
+    let flushed = ["0: Ne B32 0 of >> 0 & 0x7f800000"];
+    assert_eq!(around("setp.eq.ftz.f32 %p1, %r1, 0f00000000;"), flushed, "and so do the smallest numbers");
+    assert_eq!(around("setp.eq.ftz.f32 %p1, %r1, 0f00000001;"), flushed, "of which this is one");
+    let double = "L: ld.volatile.global.f64 %rd2, [%rd1]; setp.eq.f64 %p1, %rd2, 0d8000000000000000; @%p1 bra L;";
+    assert_eq!(polls(double), ["0: Ne B64 0 of >> 0 & 0x7fffffffffffffff"]);
+    assert_eq!(around("setp.eq.f32 %p1, %r1, 0f7FC00000;"), NOTHING, "nothing equals what is no number");
+    assert_eq!(around("setp.ne.f32 %p1, %r1, 0f3F800000;"), NOTHING, "false of what is no number, as eq is");
+    assert_eq!(around("setp.lt.f32 %p1, %r1, 0f3F800000;"), NOTHING);
+    assert_eq!(around("setp.eq.f32 %p1, %r1, %r2;"), NOTHING, "nobody knows whether that is zero");
+    assert_eq!(around("and.b32 %r2, %r1, 255; setp.eq.f32 %p1, %r2, 0f00000000;"), NOTHING, "of some bits");
+}
+
+/// As in a queue's poll: `while (taken == last) { last = load(ready); if (taken < last) break; sleep(); }`.
+#[test]
+fn a_word_may_be_compared_twice_with_a_number() {
+    let queue = |first: &str, second: &str, behind: &str| {
+        polls(&format!(
+            "L: ld.acquire.sys.global.u32 %r1, [%rd1]; {first} @%p2 bra D; nanosleep.u32 20; {second} @%p1 bra L; D: {behind}"
+        ))
+    };
+    let [less, equal] = ["setp.lt.u32 %p2, %r5, %r1;", "setp.eq.s32 %p1, %r5, %r1;"];
+    assert_eq!(queue(less, equal, ""), ["0: Ne B32 %r5"]);
+    assert_eq!(queue(less, equal, "mov.u32 %r2, %r1;"), ["0: Ne B32 %r5, used"]);
+    assert_eq!(queue("setp.ne.s32 %p2, %r1, %r5;", "setp.ge.u32 %p1, %r1, %r5;", ""), ["0: Ne B32 %r5"]);
+    assert_eq!(queue("setp.lt.u32 %p2, %r6, %r1;", equal, ""), NOTHING, "with different numbers");
+    assert_eq!(queue("setp.le.u32 %p2, %r5, %r1;", equal, ""), NOTHING, "what is equal leaves the loop");
+    assert_eq!(queue(less, "setp.lt.u32 %p1, %r1, 7; mov.u32 %r5, %r1;", ""), NOTHING, "the number changes");
+    let counts = "add.s32 %r6, %r6, 1; setp.eq.s32 %p1, %r5, %r1;";
+    assert_eq!(queue(less, counts, ""), ["0: Ne B32 %r5"], "nobody looks at what it counts");
+    assert_eq!(queue(less, counts, "mov.u32 %r7, %r6;"), NOTHING, "it tells how often it has looked");
+    let late = "mov.u32 %r7, %r1; setp.eq.s32 %p1, %r5, %r1;";
+    assert_eq!(queue(less, late, "mov.u32 %r8, %r7;"), NOTHING, "who leaves before it still has an older value there");
+}
+
+/// `x == 0.0f && signbit(x)`.
+#[test]
+fn a_sentinel_may_be_found_by_its_bits_in_two_steps() {
+    let both = |zero: &str, sign: &str, how: &str| around(&format!("{zero} {sign} {how}.pred %p1, %p2, %p3;"));
+    let [zero, negative] = ["setp.eq.f32 %p2, %r1, 0f00000000;", "setp.lt.s32 %p3, %r1, 0;"];
+    assert_eq!(both(zero, negative, "and"), ["0: Ne B32 2147483648"]);
+    assert_eq!(both(zero, "setp.gt.s32 %p3, %r1, -1;", "and"), ["0: Ne B32 0"]);
+    let none = "0: Ne B32 0 of >> 0 & 0x7fffffff, used";
+    assert_eq!(both(zero, negative, "or"), [none], "one of them is enough to go on");
+    assert_eq!(both("setp.neu.f32 %p2, %r1, 0f00000000;", negative, "and"), NOTHING, "a negative number ends nothing");
+    let other = "ld.volatile.global.u32 %r2, [%rd2]; setp.lt.s32 %p3, %r2, 0;";
+    assert_eq!(both(zero, other, "and"), NOTHING, "the sign of another word");
+    let bits = "and.b32 %r2, %r1, 240; and.b32 %r3, %r1, 31; setp.eq.s32 %p2, %r2, 16;";
+    assert_eq!(both(bits, "setp.eq.s32 %p3, %r3, 17;", "and"), ["0: Ne B32 17 of >> 0 & 0xff"]);
+    assert_eq!(both(bits, "setp.eq.s32 %p3, %r3, 1;", "and"), NOTHING, "it cannot be both");
+}
 
 /// `(a == 0 || b == 0) | c == 0`, with a branch around the test of `b`.
 #[test]
