@@ -24,7 +24,10 @@ fn runs(name: &str) -> impl Fn(&Pe<Sim>) -> Result<()> + '_ {
 
 #[test]
 fn who_polls_several_words_waits_for_one_after_the_other() {
-    for name in ["warp_votes", "warp_votes_for_one", "block_votes", "takes_away", "looks_at_both"] {
+    let by_ballots = ["warp_ballots", "warp_ballots_for_one"];
+    for name in
+        ["warp_votes", "warp_votes_for_one", "block_votes", "takes_away", "looks_at_both"].into_iter().chain(by_ballots)
+    {
         for pes in [2, 3, 4] {
             assert_eq!(prove(pes, runs(name)).schedules, 1, "{name} on {pes} PEs");
         }
@@ -34,9 +37,14 @@ fn who_polls_several_words_waits_for_one_after_the_other() {
 
 #[test]
 fn a_vote_without_one_of_them_is_a_race() {
-    let run = Simulation::new(Config::pes(2)).unwrap().run(runs("forgets_one")).unwrap();
-    let said = run.verdict.to_string();
-    assert!(said.contains("race") && said.contains("unanimous.cu:25") && said.contains("unanimous.cu:29"), "{said}");
+    for name in ["forgets_one", "ballot_forgets_one"] {
+        let run = Simulation::new(Config::pes(2)).unwrap().run(runs(name)).unwrap();
+        let said = run.verdict.to_string();
+        assert!(
+            said.contains("race") && said.contains("unanimous.cu:25") && said.contains("unanimous.cu:29"),
+            "{said}"
+        );
+    }
 }
 
 /// Each lane that waits in vain is said to wait, for its own word.

@@ -105,3 +105,26 @@ extern "C" __global__ void looks_at_both(int *flags, int *data, int *seen) {
         __syncthreads();
     });
 }
+
+// The same by ballots.
+extern "C" __global__ void warp_ballots(int *flags, int *data, int *seen) {
+    const unsigned n = nvshmem_n_pes();
+    rounds(flags, data, seen, 2, [=](int round) {
+        while (__ballot_sync(0xffffffff, threadIdx.x >= n || load(flags + threadIdx.x) >= round) != 0xffffffff) {}
+    });
+}
+
+extern "C" __global__ void warp_ballots_for_one(int *flags, int *data, int *seen) {
+    const unsigned n = nvshmem_n_pes();
+    rounds(flags, data, seen, 2, [=](int round) {
+        while (__ballot_sync(0xffffffff, threadIdx.x < n && load(flags + threadIdx.x) < round)) __nanosleep(20);
+    });
+}
+
+// The flag of the first PE is not waited for.
+extern "C" __global__ void ballot_forgets_one(int *flags, int *data, int *seen) {
+    const unsigned n = nvshmem_n_pes();
+    rounds(flags, data, seen, 2, [=](int round) {
+        while (__ballot_sync(0xffffffff, threadIdx.x == 0 || threadIdx.x >= n || load(flags + threadIdx.x) >= round) != 0xffffffff) {}
+    });
+}

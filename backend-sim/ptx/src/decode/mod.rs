@@ -5,6 +5,7 @@ mod anew;
 mod arithmetic;
 mod asynchronous;
 mod awaits;
+mod ballots;
 mod besides;
 mod builder;
 mod control;

@@ -1,11 +1,13 @@
 //! Simpler forms of instructions, with the same effect, in which [waits](super::polls) are looked for.
 //!
 //! * A load of a vector becomes the loads of its elements, one behind the other, as a thread makes them.
+//! * A ballot of which it is asked whether all lanes have voted for something, or any, becomes [that vote](super::ballots).
 //! * Loads, atomics and comparisons name what a register is a copy of. Compilers copy an address in front of each piece of inline assembly.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
+use super::ballots;
 use super::unused::{self, Times};
 use crate::syntax::{Function, Instruction, Operand, Statement};
 use crate::types::Type;
@@ -25,7 +27,10 @@ impl<'a> Simpler<'a> {
             elements.or_else(|| Some(vec![named?]))
         };
         let all = instructions(function).enumerate();
-        Self(all.filter_map(|(number, instruction)| Some((number, simpler(instruction)?))).collect())
+        let mut all: BTreeMap<usize, Vec<Instruction<'a>>> =
+            all.filter_map(|(number, instruction)| Some((number, simpler(instruction)?))).collect();
+        all.extend(ballots::of(function).into_iter().map(|(number, vote)| (number, vec![vote])));
+        Self(all)
     }
 
     /// That of an instruction, by its number, if it has one.

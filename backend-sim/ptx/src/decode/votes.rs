@@ -7,6 +7,7 @@
 
 use std::collections::BTreeSet;
 
+use super::ballots::BALLOT;
 use super::rounds::{AtVotes, Walk};
 use super::text::{Known, Name, Text, target};
 use crate::syntax::{Instruction, Operand};
@@ -26,7 +27,7 @@ impl<'a> Text<'a> {
     pub(super) fn vote(&self, at: usize) -> Option<Vote<'a>> {
         let (scope, instruction) = self.body[at];
         let (kind, of) = match (instruction.opcode, &instruction.modifiers[..], &instruction.operands[..]) {
-            ("vote", ["sync", kind, "pred"], [_, of, _mask]) => (*kind, of),
+            ("vote", ["sync", kind, "pred", ..], [_, of, _mask]) => (*kind, of),
             ("bar" | "barrier", [words @ .., "pred"], [_, .., of]) if words.contains(&"red") => {
                 (*words.iter().find(|word| matches!(**word, "and" | "or"))?, of)
             }
@@ -87,10 +88,12 @@ impl<'a> Text<'a> {
         let is_barrier = |instruction: &Instruction<'_>| {
             matches!(instruction.opcode, "bar" | "barrier") && instruction.modifiers.contains(&"red")
         };
+        let is_ballot = |instruction: &Instruction<'_>| instruction.modifiers.contains(&BALLOT);
         !are_apart
-            && match is_barrier(one) {
-                true => is_barrier(other),
-                false => other.opcode == one.opcode && other.modifiers == one.modifiers,
+            && match (is_barrier(one), is_ballot(one)) {
+                (true, _) => is_barrier(other),
+                (false, true) => is_ballot(other),
+                (false, false) => other.opcode == one.opcode && other.modifiers == one.modifiers,
             }
     }
 

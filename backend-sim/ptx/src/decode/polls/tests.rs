@@ -321,11 +321,6 @@ fn threads_may_vote_about_going_on() {
     assert_eq!(votes(stores, "@!%p2 bra L;"), nothing, "who does not look stores");
     let alone = "@!%p3 bra N; vote.sync.all.pred %p2, %p4, -1; @!%p2 bra L; N: vote.sync.all.pred %p2, %p1, -1";
     assert_eq!(votes(alone, "@!%p2 bra L;"), nothing, "who does not look votes elsewhere");
-    assert_eq!(
-        votes("vote.sync.ballot.b32 %r2, %p1, -1", "setp.ne.s32 %p2, %r2, -1; @%p2 bra L;"),
-        nothing,
-        "a ballot"
-    );
     let barrier = "bar.red.and.pred %p2, 0, %p1";
     assert_eq!(votes(barrier, "@!%p2 bra L; bar.red.and.pred %p2, 0, %p4;"), nothing, "others may vote elsewhere");
     assert_eq!(votes(barrier, "@!%p2 bra L; bar.red.popc.u32 %r2, 0, %p4;"), nothing, "which is an error");
@@ -469,6 +464,7 @@ fn a_comparison_of_another_kind_is_none() {
     let wider = "L: ld.acquire.sys.global.s32 %rd2, [%rd1]; setp.ne.s64 %p1, %rd2, 1; @%p1 bra L;";
     assert_eq!(polls(wider), nothing, "of another width");
     assert_eq!(around("setp.ne.f32 %p1, %r1, %r2;"), nothing, "of numbers with a point");
+    assert_eq!(around("setp.lt.f32 %p1, %r1, 0f3F800000;"), nothing, "which of them is larger");
     assert_eq!(around("setp.ne.and.s32 %p1, %r1, 1, %p2;"), nothing, "combined");
     assert_eq!(around("setp.lt.b32 %p1, %r1, 1;"), nothing, "of bits by size");
     assert_eq!(around("setp.ne.s32 %p2, %r1, 1;"), nothing, "for another branch");
@@ -581,4 +577,5 @@ fn elements_may_be_compared_one_by_one() {
     assert_eq!(counted, ["0: Ne U32 0, used, besides 0[1] at %rd1+4"], "the rounds between the two are counted");
 }
 
+mod ballots;
 mod rounds;
