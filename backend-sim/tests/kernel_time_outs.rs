@@ -30,6 +30,29 @@ fn counts_its_looks(most: i32) -> impl Fn(&Pe<Sim>) -> Result<()> {
     }
 }
 
+fn says_what_it_finds(wanted: i32) -> impl Fn(&Pe<Sim>) -> Result<()> {
+    move |pe| {
+        let flag = pe.alloc_zeroed::<i32>(1)?;
+        let (module, stream) = (pe.module(&Source::ptx("time_outs.ptx", TIME_OUTS))?, pe.stream()?);
+        let kernel = module.kernel("each_says_what_it_finds")?;
+        // SAFETY: the kernel takes these arguments.
+        unsafe { pe.on(&stream).launch(&kernel, &Grid::new(1, 1).collective(), args![&flag, wanted])? };
+        pe.on(&stream).barrier_all()?;
+        pe.synchronize(&stream)?;
+        pe.free(flag)
+    }
+}
+
+/// A thread that gives up looks once more at the flag, which is none of its rounds.
+#[test]
+fn who_says_what_it_finds_in_the_end_waits_until_then() {
+    for pes in [2, 3] {
+        assert_eq!(prove(pes, says_what_it_finds(1)).schedules, 1, "{pes} PEs");
+    }
+    let run = refute(2, says_what_it_finds(2));
+    assert!(run.verdict.to_string().contains("polls buf0+0 on PE 0, found 1"), "{}", run.verdict);
+}
+
 /// What a thread's clock shows does not depend on what other threads do: all schedules of a class see the same times.
 #[test]
 fn polls_with_a_time_limit_are_proved() {

@@ -34,3 +34,16 @@ extern "C" __global__ void each_counts_its_looks(int *flag, int most) {
     }
     if (next > 0) release((int *)nvshmem_ptr(flag, next), 1);
 }
+
+// Each PE tells the next one, and waits to be told. Who gives up says what it finds then.
+extern "C" __global__ void each_says_what_it_finds(int *flag, int wanted) {
+    const int me = nvshmem_my_pe(), n = nvshmem_n_pes();
+    release((int *)nvshmem_ptr(flag, (me + 1) % n), 1);
+    const long long start = clock64();
+    while (acquire(flag) != wanted) {
+        if (clock64() - start > 2000000000) {
+            printf("PE %d waits for %d, and finds %d\n", me, wanted, acquire(flag));
+            __trap();
+        }
+    }
+}

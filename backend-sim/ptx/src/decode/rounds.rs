@@ -273,12 +273,14 @@ impl<'a> Text<'a> {
     ) -> Option<()> {
         let mut leads = None;
         for way in ways {
+            if let Some(fails) = self.fails_behind(way) {
+                walk.passed.extend(fails); // it may look once more, to say what it has found
+                continue;
+            }
             let (mut tried, mut seen) = (walk.clone(), looks.clone());
             if self.walk(way, known.clone(), &mut tried, &mut seen).is_some() {
                 (*walk, *looks) = (tried, seen);
                 leads = Some(());
-            } else {
-                walk.passed.extend(self.fails_behind(way).unwrap_or_default());
             }
         }
         leads

@@ -121,3 +121,16 @@ fn what_a_round_does_must_not_depend_on_the_rounds_before() {
         "it votes for an end in one round only"
     );
 }
+
+#[test]
+fn who_gives_up_may_look_again_to_say_what_it_has_found() {
+    let until = |fails: &str| {
+        polls(&format!(
+            "mov.u64 %rd3, %clock64; L: ld.acquire.sys.global.u32 %r1, [%rd1]; setp.eq.s32 %p1, %r1, %r2; @%p1 bra D; \
+             mov.u64 %rd4, %clock64; sub.s64 %rd5, %rd4, %rd3; setp.lt.s64 %p2, %rd5, 1000; @%p2 bra L; {fails} D:"
+        ))
+    };
+    let says = "ld.acquire.sys.global.u32 %r3, [%rd1]; st.local.u32 [%rd6], %r3;";
+    assert_eq!(until(&format!("{says} trap;")), ["1: Eq S32 %r2"]);
+    assert_eq!(until(&format!("{says} bra.uni L;")), NOTHING, "it tells that each time");
+}
