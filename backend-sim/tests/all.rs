@@ -34,6 +34,7 @@ mod kernel_copies;
 mod kernel_counters;
 mod kernel_cuda_waits;
 mod kernel_deadlocks;
+mod kernel_dekker;
 mod kernel_endless;
 mod kernel_exit;
 mod kernel_grid;

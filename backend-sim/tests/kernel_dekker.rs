@@ -1,0 +1,72 @@
+//! A strong store to another PE arrives later than it is made: Dekker's lock needs a fence between the store and the load.
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+
+use onesided::{Grid, Pe, Result, Source, args};
+use onesided_sim::{Config, Explore, Profile, Sim, Simulation};
+
+const DEKKER: &str = include_str!("../ptx/kernels/dekker.ptx");
+
+/// Whether the PE has entered.
+fn enters(name: &str) -> impl Fn(&Pe<Sim>) -> Result<i32> + '_ {
+    move |pe| {
+        let (raised, inside) = (pe.alloc_zeroed::<i32>(1)?, pe.alloc_zeroed::<i32>(1)?);
+        let (module, stream) = (pe.module(&Source::ptx("dekker.ptx", DEKKER))?, pe.stream()?);
+        // SAFETY: the kernels take two pointers, each to one number.
+        unsafe {
+            let grid = Grid::new(1, 1).collective();
+            pe.on(&stream).launch(&module.kernel(name)?, &grid, args![&raised, &inside])?
+        };
+        pe.on(&stream).barrier_all()?;
+        pe.synchronize(&stream)?;
+        let entered = pe.read_one(&inside)?;
+        pe.free(raised)?;
+        pe.free(inside)?;
+        Ok(entered)
+    }
+}
+
+/// How many schedules there are, and which PEs enter.
+fn explored(config: Config, how: Explore, name: &str) -> (u64, BTreeSet<[i32; 2]>) {
+    let mut seen = BTreeSet::new();
+    let explored = Simulation::new(config).unwrap().explore(how, enters(name), |run| {
+        assert!(run.is_ok(), "{}", run.verdict);
+        seen.insert([0, 1].map(|pe: usize| *run.results[pe].as_ref().unwrap()));
+        ControlFlow::<()>::Continue(())
+    });
+    let explored = explored.unwrap();
+    assert!(!matches!(how, Explore::All { .. }) || explored.complete, "{explored:?}");
+    (explored.schedules, seen)
+}
+
+const NOT_BOTH: [[i32; 2]; 3] = [[0, 0], [0, 1], [1, 0]];
+const ANY: [[i32; 2]; 4] = [[0, 0], [0, 1], [1, 0], [1, 1]];
+
+/// No profile promises more, as GPUs show it over NVLink.
+#[test]
+fn both_enter_without_a_fence_of_the_system() {
+    for profile in [Profile::Spec, Profile::Network, Profile::Nvlink, Profile::Ibgda] {
+        let config = || Config { profile, ..Config::pes(2) };
+        for (name, seen) in [
+            ("by_a_store", &NOT_BOTH[..]),
+            ("by_an_exchange", &NOT_BOTH),
+            ("by_a_store_without_fence", &ANY),
+            ("by_a_store_and_a_fence_of_the_gpu", &ANY),
+            ("by_an_exchange_without_fence", &ANY),
+            ("by_an_addition_without_fence", &ANY),
+        ] {
+            let (seen, all) = (BTreeSet::from_iter(seen.iter().copied()), Explore::All { limit: 100 });
+            assert_eq!(explored(config(), all, name), (seen.len() as u64, seen.clone()), "{profile}: {name}");
+            assert_eq!(explored(config(), Explore::random(100, 1), name).1, seen, "{profile}: {name}");
+        }
+    }
+}
+
+/// In order, a store arrives at once, as in a sequential run.
+#[test]
+fn the_second_one_does_not_enter_in_order() {
+    let mut simulation = Simulation::new(Config::pes(2)).unwrap();
+    let run = simulation.run(enters("by_a_store_without_fence")).unwrap();
+    assert!(NOT_BOTH.contains(&[0, 1].map(|pe: usize| *run.results[pe].as_ref().unwrap())), "{}", run.verdict);
+}
