@@ -106,3 +106,60 @@ fn plain_vectors_are_torn_everywhere() {
     });
     assert_eq!(text, nvlink);
 }
+
+const WIDE: &str = "
+.version 8.3
+.target sm_90
+.address_size 64
+.extern .func (.param .b32 r) nvshmem_my_pe;
+.extern .func (.param .b64 r) nvshmem_ptr (.param .b64 a, .param .b32 b);
+.visible .entry wide(.param .u64 wide_param_0)
+{
+.reg .b64 %rd<7>; .reg .b32 %r<3>; .reg .pred %p<2>; .reg .b128 %rq<3>;
+ld.param.u64 %rd1, [wide_param_0];
+{ .param .b32 result; call.uni (result), nvshmem_my_pe, (); ld.param.b32 %r1, [result]; }
+sub.s32 %r2, 1, %r1;
+{ .param .b64 result; .param .b64 a; st.param.b64 [a], %rd1; .param .b32 b; st.param.b32 [b], %r2;
+call.uni (result), nvshmem_ptr, (a, b); ld.param.b64 %rd2, [result]; }
+mov.u64 %rd3, 7;
+mov.u64 %rd4, 1;
+mov.b128 %rq1, {%rd3, %rd4};
+st.relaxed.sys.global.b128 [%rd2], %rq1;
+again: ld.relaxed.sys.global.b128 %rq2, [%rd1];
+mov.b128 {%rd5, %rd6}, %rq2;
+setp.eq.u64 %p1, %rd6, 0;
+@%p1 bra again;
+st.global.u64 [%rd1+16], %rd5;
+ret;
+}
+";
+
+/// An access of 16 bytes is one by the text, also where it arrives later than it is made.
+#[test]
+fn sixteen_bytes_in_one_access_are_never_torn() {
+    for profile in [Profile::Spec, Profile::Nvlink] {
+        for how in [Explore::All { limit: 1_000 }, Explore::random(200, 1)] {
+            let program = |pe: &Pe<Sim>| {
+                let words = pe.alloc_zeroed::<u64>(4)?;
+                let (module, stream) = (pe.module(&Source::ptx("wide.ptx", WIDE))?, pe.stream()?);
+                // SAFETY: the kernel takes four words.
+                unsafe {
+                    let grid = Grid::new(1, 1).collective();
+                    pe.on(&stream).launch(&module.kernel("wide")?, &grid, args![&words])?
+                };
+                pe.synchronize(&stream)?;
+                let seen = pe.read(&words)?[2];
+                pe.host().barrier_all()?;
+                pe.free(words)?;
+                Ok(seen)
+            };
+            let mut simulation = Simulation::new(under(profile, 2)).unwrap();
+            let explored = simulation.explore(how, program, |run| {
+                assert!(run.is_ok(), "{}", run.verdict);
+                assert!(run.results.iter().all(|seen| *seen == Some(7)), "{:?}", run.results);
+                ControlFlow::<()>::Continue(())
+            });
+            assert!(explored.unwrap().schedules > 1);
+        }
+    }
+}

@@ -32,7 +32,8 @@ pub struct Access {
     pub within: Within,
 }
 
-/// The position of an element's access among the accesses of its vector to one aligned word of 8 bytes.
+/// The position of an access among those that are made together: those of a vector's elements to one aligned word of 8 bytes, if the world
+/// [accesses words](World::accesses_words), and the two halves of an access of 16 bytes in any case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "an access stands at one of these")]
 pub enum Within {
@@ -45,6 +46,10 @@ pub enum Within {
     Inner,
     /// Others come before it.
     Last,
+    /// The lower half of 16 bytes.
+    Low,
+    /// The upper half.
+    High,
 }
 
 impl Within {
@@ -61,12 +66,12 @@ impl Within {
         }
     }
 
-    /// Whether others come before it.
+    /// Whether elements of the word come before it.
     pub fn follows(self) -> bool {
         matches!(self, Within::Inner | Within::Last)
     }
 
-    /// Whether others follow.
+    /// Whether elements of the word follow.
     pub fn goes_on(self) -> bool {
         matches!(self, Within::First | Within::Inner)
     }
@@ -77,6 +82,12 @@ impl Access {
     #[inline]
     pub fn is_shared(&self) -> bool {
         is_shared(self.address)
+    }
+
+    /// Whether others follow that are made together with this one. `words`: whether the world [accesses words](World::accesses_words).
+    #[inline]
+    pub fn goes_on(&self, words: bool) -> bool {
+        self.order.is_strong() && (self.within == Within::Low || self.within.goes_on() && words)
     }
 }
 

@@ -6,7 +6,7 @@ use super::thread::Thread;
 use super::{Block, Halt};
 use crate::module::Place;
 use crate::op::{AtomicForm, Memory, Wide};
-use crate::world::{AtomicOp, World};
+use crate::world::{AtomicOp, Within, World};
 
 impl Block {
     /// Accesses 16 bytes, and returns what was there before; for a store, the result means nothing. `b` is the operand or the value to compare with; `c` is stored if `b` is equal.
@@ -22,7 +22,8 @@ impl Block {
         [b, c]: [[u64; 2]; 2],
         place: Place,
     ) -> Result<[u64; 2], Halt> {
-        let memories = [form.memory, Memory { align: 8, ..form.memory }];
+        let low = Memory { within: Within::Low, ..form.memory };
+        let memories = [low, Memory { align: 8, within: Within::High, ..form.memory }];
         let mut old = [0; 2];
         if kind == Wide::CompareSwap {
             let mut atomic = |block: &mut Self, word: usize, op, b, c| {

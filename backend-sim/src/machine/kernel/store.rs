@@ -83,7 +83,7 @@ impl Machine {
         store
     }
 
-    /// A thread's strong write to another PE's memory is about to be on its way. `begun`: with elements of the same word before this one.
+    /// A thread's strong write to another PE's memory is about to be on its way. `begun`: with elements before this one.
     /// `known`: what the race detector knows of this one.
     pub(super) fn sends_strongly(
         &mut self,

@@ -1,7 +1,7 @@
 //! A block's turn: its threads run until somebody else may act.
 
 use onesided::At;
-use onesided_ptx::{Access, AccessKind, AtomicOp, Order, Scope, Stop};
+use onesided_ptx::{Access, AccessKind, AtomicOp, Order, Scope, Stop, Within};
 
 use super::super::agent::{Pending, State};
 use super::super::aim::Aim;
@@ -167,7 +167,8 @@ impl Machine {
 
     fn aim_thread(&mut self, agent: AgentId, id: BlockId, access: &Access) {
         let me = self.agents[agent].pe;
-        let (address, bytes) = match access.within.goes_on() && self.promises.whole_words {
+        let (address, bytes) = match access.goes_on(self.promises.whole_words) {
+            true if access.within == Within::Low => (access.address, 16),
             true => (access.address & !7, 8),
             false => (access.address, access.bytes),
         };

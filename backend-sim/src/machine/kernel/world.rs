@@ -28,7 +28,7 @@ pub(super) struct KernelWorld<'m> {
     code: &'m Arc<Code>,
     /// The bulk copy that accesses memory in place of its thread.
     copying: Option<usize>,
-    /// A strong store of which only the first elements of a word have been made.
+    /// A strong store of which only the first elements have been made.
     sending: Option<TransferId>,
 }
 
@@ -109,7 +109,7 @@ impl<'m> KernelWorld<'m> {
     fn comes_after_issued(&mut self, access: &Access) -> bool {
         let place = address::place(access.address, access.bytes.into());
         let Some((pe, span)) = place.filter(|&(pe, _)| pe != self.pe) else { return false };
-        if !self.machine.has_issued(self.agent) {
+        if access.kind == AccessKind::Inspect || !self.machine.has_issued(self.agent) {
             return false; // mostly
         }
         let thread = self.machine.thread_acts(self.block, access.thread as usize);
@@ -120,14 +120,9 @@ impl<'m> KernelWorld<'m> {
 
     /// The step that was chosen ends with the access that it was chosen for, and what is made with that.
     fn done(&mut self, access: &Access) {
-        if !self.goes_on_in_word(access) {
+        if !access.goes_on(self.accesses_words()) {
             self.machine.in_chosen_step = false;
         }
-    }
-
-    /// Whether other elements of a vector are accessed in the same step.
-    fn goes_on_in_word(&mut self, access: &Access) -> bool {
-        access.within.goes_on() && access.order.is_strong() && self.accesses_words()
     }
 
     /// A write to another PE's memory is made, and arrives later. `event`: where the run is recorded.
@@ -146,7 +141,7 @@ impl<'m> KernelWorld<'m> {
             let known = self.machine.strong_write(self.block, access, (pe, span), asked);
             let begun = self.sending.take();
             let id = self.machine.sends_strongly(thread, (begun, atomic), (pe, span), (value, known), asked);
-            match self.goes_on_in_word(access) {
+            match access.goes_on(self.accesses_words()) {
                 true => self.sending = Some(id),
                 false => self.machine.fly(thread, id),
             }
@@ -260,15 +255,15 @@ impl World for KernelWorld<'_> {
     fn atomic(&mut self, access: &Access, ty: Type, b: u64, c: u64) -> Result<(u64, bool), Refusal> {
         let AccessKind::Atomic(op) = access.kind else { return Err(Refusal::fault("no atomic")) };
         let (pe, span) = self.resolve(access)?;
+        let old = self.machine.heap.load(pe, span);
+        let new = op.apply(ty, old, b, c);
         if self.copying.is_none() && self.machine.arrives_later(access, self.agent_of(access.thread), pe) {
             let by = masked(b, span);
             let event = self.record(access, (pe, span), (None, Some(by)));
             self.send(access, (pe, span), (by, Some((op, ty))), event);
             self.done(access);
-            return Ok((0, true)); // nobody looks at what it finds
+            return Ok((old, masked(new, span) != old)); // nobody looks at what it finds
         }
-        let old = self.machine.heap.load(pe, span);
-        let new = op.apply(ty, old, b, c);
         self.record(access, (pe, span), (Some(old), Some(masked(new, span))));
         let finds_another = op == AtomicOp::CompareSwap && masked(old, span) != masked(b, span);
         self.observe(access, (pe, span), if finds_another { How::Read } else { How::Write }, None);
