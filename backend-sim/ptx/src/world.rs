@@ -78,6 +78,24 @@ impl Within {
 }
 
 impl Access {
+    /// A plain access of a thread.
+    #[inline(always)] // on the hottest path, where most of it folds away
+    pub(crate) fn plain(thread: usize, address: u64, bytes: u8, kind: AccessKind, place: Place) -> Self {
+        let (order, scope, within) = (Order::Weak, Scope::Sys, Within::Alone);
+        Self {
+            address,
+            bytes,
+            order,
+            scope,
+            kind,
+            commutes: false,
+            is_used: false,
+            thread: thread as u32,
+            place,
+            within,
+        }
+    }
+
     /// Whether it is to the block's shared memory, and not to global memory.
     #[inline]
     pub fn is_shared(&self) -> bool {

@@ -99,16 +99,16 @@ impl Detector {
             _ => {}
         }
         let fenced = &self.pes[view.pe].fenced[view.kind.scope()];
-        // a thread's plain store is no step: what nothing orders with it, also a fence, may come first
-        let is_plain = lane == Lane::Stores && view.is_in_kernel();
-        let issue = match is_plain && fenced.is_some() {
+        // a thread's plain store is no step: what nothing orders with it, also a fence, may come first. Of a strong one, its clock has what fences order
+        let is_by_kernel = lane == Lane::Stores && view.is_in_kernel();
+        let issue = match is_by_kernel && fenced.is_some() {
             true => Rc::new(Issue { clock: Rc::clone(&view.clock), fenced: None }),
             false => {
                 let now = || Rc::new(Issue { clock: Rc::clone(&view.clock), fenced: fenced.clone() });
                 Rc::clone(view.issue.get_or_insert_with(now))
             }
         };
-        if !view.is_host() && lane != Lane::Steps && !is_plain {
+        if !view.is_host() && lane != Lane::Steps && !is_by_kernel {
             view.sends(Some(to).filter(|_| lane != Lane::Gets), time, &issue);
         }
         Ticket { agent, lane, reads, time, previous, site, issue }

@@ -62,7 +62,7 @@ pub(super) fn steps_of(clock: &Clock, agents: &Table<AgentId, View>, agent: Agen
     clock.steps(agent).max(of_block)
 }
 
-/// Whether operations of a lane of an agent can arrive in the order of issue: plain stores of kernels do not.
+/// Whether operations of a lane of an agent can arrive in the order of issue: stores of kernels do not.
 pub(super) fn takes_turn(lane: Lane, by: &View) -> bool {
     match lane {
         Lane::Puts | Lane::Arrived => true,

@@ -144,7 +144,7 @@ impl<'a> Arrival<'a> {
     }
 }
 
-/// Up to when an agent of the scope has issued what comes before a transfer, and whether its plain stores take part in that order: those of kernels
+/// Up to when an agent of the scope has issued what comes before a transfer, and whether its stores take part in that order: those of kernels
 /// do not.
 fn issued_before(ticket: &Ticket, of: AgentId, agents: &Table<AgentId, View>) -> (AgentId, u64, bool) {
     let upto = if of == ticket.agent { ticket.time } else { steps_of(&ticket.issue.clock, agents, of) };

@@ -347,18 +347,7 @@ impl Block {
     pub(super) fn access(&self, index: usize, memory: &Memory, address: u64, kind: AccessKind, place: Place) -> Access {
         let Memory { bytes, order, scope, within, .. } = *memory;
         let scope = if !order.is_strong() || order == Order::Volatile { Scope::Sys } else { scope };
-        Access {
-            address,
-            bytes,
-            order,
-            scope,
-            kind,
-            commutes: false,
-            is_used: false,
-            thread: index as u32,
-            place,
-            within,
-        }
+        Access { order, scope, within, ..Access::plain(index, address, bytes, kind, place) }
     }
 
     fn atomic_access(&self, index: usize, form: &AtomicForm, address: u64, place: Place) -> Access {

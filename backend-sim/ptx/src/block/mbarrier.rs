@@ -28,6 +28,7 @@ struct State {
 
 /// The most arrivals of a phase, and the most bytes.
 const COUNT: u64 = (1 << 20) - 1;
+/// The bits of the bytes that are announced and have not come, with a sign.
 const BYTES: u64 = (1 << 22) - 1;
 const VALID: u64 = 1 << 62;
 

@@ -12,8 +12,7 @@ use crate::bytes;
 use crate::decode::window;
 use crate::module::Place;
 use crate::op::{Code, Op, Reg};
-use crate::types::{Order, Scope};
-use crate::world::{Access, AccessKind, Within, World};
+use crate::world::{Access, AccessKind, World};
 
 /// Where straight code ends.
 pub(super) enum Straight {
@@ -79,7 +78,7 @@ impl Block {
         // A macro, so that the description of the access is mostly optimized away.
         macro_rules! plain {
             ($bytes:literal, $address:expr, $kind:ident) => {
-                plain::<$bytes>(first + lead, $address, AccessKind::$kind, place!())
+                Access::plain(first + lead, $address, $bytes, AccessKind::$kind, place!())
             };
         }
         macro_rules! refused {
@@ -224,22 +223,4 @@ impl Block {
 #[inline(always)]
 fn is_global<const BYTES: u8>(address: u64) -> bool {
     address & (!(window::SHARED - 1) | (BYTES as u64 - 1)) == 0
-}
-
-/// A plain access.
-#[inline(always)]
-fn plain<const BYTES: u8>(index: usize, address: u64, kind: AccessKind, place: Place) -> Access {
-    let (order, scope) = (Order::Weak, Scope::Sys);
-    Access {
-        address,
-        bytes: BYTES,
-        order,
-        scope,
-        kind,
-        commutes: false,
-        is_used: false,
-        thread: index as u32,
-        place,
-        within: Within::Alone,
-    }
 }

@@ -1,8 +1,8 @@
 //! Stores of kernels to other PEs' memory: each is in flight until it is seen there. A fence or a release of the system's scope and the end of
 //! the block wait for those that their thread comes after.
 //!
-//! Strong stores always are, and so are atomics whose old value nobody looks at. So a thread can go on, and load what another PE has not stored
-//! yet, before that PE sees what the thread has stored (store buffering). GPUs do that, too, unless a fence stands between the store and the load.
+//! Strong stores always are, and so are atomics whose old value nobody looks at, unless they compare. So a thread can go on, and load what another PE has
+//! not stored yet, before that PE sees what the thread has stored (store buffering). GPUs do that, too, unless a fence stands between the store and the load.
 //!
 //! Plain stores are in flight where races are no findings. Where they are, a plain store happens at once: whoever could see the difference races with it.
 //!
