@@ -53,6 +53,7 @@ fn both_enter_without_a_fence_of_the_system() {
             ("by_an_exchange", &NOT_BOTH),
             ("by_a_store_without_fence", &ANY),
             ("by_a_store_and_a_fence_of_the_gpu", &ANY),
+            ("by_a_store_and_a_fence_that_is_not_sequential", &ANY),
             ("by_an_exchange_without_fence", &ANY),
             ("by_an_addition_without_fence", &ANY),
         ] {

@@ -291,7 +291,7 @@ fn an_atomic_of_shared_memory_tells_a_loop_what_it_releases() {
         steps[0] = vec![data, Step::Add { of: SHARED, word: 2, order: Order::Strong(Scope::Cta), fetch }];
         steps[1] = vec![
             Step::Await { of: SHARED, word: 2, value: 1, order: Order::Relaxed(Scope::Cta) },
-            Step::Fence(Scope::Cta),
+            Step::Fence { scope: Scope::Cta, sc: false },
             Step::Read { of: 0, word: 0, order: Order::Weak },
         ];
         assert_eq!(compare(&Program::of_threads(steps)), Ok(Some(false)), "{fetch}");

@@ -513,6 +513,7 @@ impl Machine {
                 self.stream_op_finished(agent);
                 self.woken.push_back(agent);
             }
+            AgentKind::Thread(_) if !state.queue.is_empty() => self.woken.push_back(agent), // its call begins
             AgentKind::Thread(_) => match self.calls(agent) {
                 true => self.stream_op_finished(agent),
                 false => self.thread_stops(agent), // its stores have arrived

@@ -280,6 +280,12 @@ impl Detector {
         })
     }
 
+    /// Whether an agent knows that a store has arrived: because it has waited for that, or because a fence says so, and whoever writes behind
+    /// the fence waits.
+    pub(crate) fn is_told_of_arrival(&self, agent: AgentId, store: Option<&Ticket>, to: PeId) -> bool {
+        store.is_some_and(|store| self.agents[agent].clock.knows(store.agent, Lane::Stores, store.time, to))
+    }
+
     /// A thread's fence puts what it comes after before whatever is issued by somebody who comes after the fence. So this order is something that
     /// threads know, and tell each other. For plain stores the fence does no more than that, whatever fences are about.
     pub(super) fn thread_fences(&mut self, thread: AgentId, now: u64) {

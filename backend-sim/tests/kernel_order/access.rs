@@ -65,7 +65,7 @@ fn accesses(step: &Step, place: (usize, usize), promises: &Promises) -> Vec<Acce
             });
             accesses
         }
-        Step::Fence(_)
+        Step::Fence { .. }
         | Step::Meet
         | Step::Arrive { .. }
         | Step::Arrived

@@ -12,6 +12,10 @@ fn strong() -> impl Strategy<Value = Order> {
     prop_oneof![scope().prop_map(Order::Relaxed), scope().prop_map(Order::Strong)]
 }
 
+fn fence() -> impl Strategy<Value = Step> {
+    (scope(), any::<bool>()).prop_map(|(scope, sc)| Step::Fence { scope, sc })
+}
+
 const FLAG: usize = 2;
 
 /// What a thread does.
@@ -26,7 +30,7 @@ pub(crate) fn step() -> impl Strategy<Value = Step> {
         3 => (of(), flag(), strong()).prop_map(|(of, word, order)| Step::Write { of, word, value: 1, order }),
         3 => (of(), flag(), 1..=2u64, strong()).prop_map(|(of, word, value, order)| Step::Await { of, word, value, order }),
         2 => (of(), flag(), strong(), any::<bool>()).prop_map(|(of, word, order, fetch)| Step::Add { of, word, order, fetch }),
-        3 => scope().prop_map(Step::Fence),
+        3 => fence(),
         2 => Just(Step::Meet),
         2 => pe().prop_map(|to| Step::Signal { to }),
         2 => (1..=2u64).prop_map(|value| Step::Wait { value }),
@@ -44,7 +48,8 @@ pub(crate) fn step() -> impl Strategy<Value = Step> {
 pub(crate) fn chains() -> impl Strategy<Value = Program> {
     let (pe, data, flag) = (|| 0..PES, || 0..FLAG, || FLAG..WORDS);
     let of = || prop_oneof![5 => pe(), 1 => Just(SHARED)];
-    let fence = || prop_oneof![3 => scope().prop_map(Step::Fence), 1 => Just(Step::NvshmemFence), 1 => Just(Step::Quiet), 2 => Just(Step::Meet)];
+    let orders =
+        || prop_oneof![3 => fence(), 1 => Just(Step::NvshmemFence), 1 => Just(Step::Quiet), 2 => Just(Step::Meet)];
     let hear = prop_oneof![
         3 => (of(), flag(), strong()).prop_map(|(of, word, order)| Step::Await { of, word, value: 1, order }),
         1 => Just(Step::Wait { value: 1 }),
@@ -68,10 +73,10 @@ pub(crate) fn chains() -> impl Strategy<Value = Program> {
     let (hear, touch, tell) = (hear.boxed(), touch.boxed(), tell.boxed());
     let link = (
         maybe(hear, 0.7),
-        maybe(fence().boxed(), 0.5),
+        maybe(orders().boxed(), 0.5),
         touch.clone(),
         maybe(touch, 0.3),
-        maybe(fence().boxed(), 0.5),
+        maybe(orders().boxed(), 0.5),
         maybe(tell, 0.8),
     );
     let link = link.prop_map(|(hear, acquire, touch, more, release, tell)| {
@@ -91,7 +96,7 @@ pub(crate) fn relays() -> impl Strategy<Value = Program> {
     let (pe, flag) = (|| 0..PES, || FLAG..WORDS);
     let order = || {
         prop_oneof![
-            4 => prop_oneof![Just(Step::Fence(Scope::Gpu)), Just(Step::Fence(Scope::Sys))],
+            4 => (prop_oneof![Just(Scope::Gpu), Just(Scope::Sys)], any::<bool>()).prop_map(|(scope, sc)| Step::Fence { scope, sc }),
             1 => Just(Step::Quiet),
             1 => Just(Step::NvshmemFence),
         ]
@@ -154,12 +159,12 @@ pub(crate) fn arrivals() -> impl Strategy<Value = Program> {
     };
     let maybe = |step: BoxedStrategy<Step>, often: f64| prop::option::weighted(often, step);
     let thread = move || {
-        let fence = |often| maybe(scope().prop_map(Step::Fence).boxed(), often);
+        let orders = |often| maybe(fence().boxed(), often);
         let arrive = prop_oneof![4 => Just(true), 1 => Just(false)].prop_map(|releases| Step::Arrive { releases });
         // who does not wait has ended, or never comes
         let meets = prop_oneof![8 => Just(2), 1 => Just(1), 1 => Just(0)];
         let touches = (maybe(touch().boxed(), 0.7), maybe(touch().boxed(), 0.3), maybe(touch().boxed(), 0.5));
-        (touches, fence(0.5), arrive, meets, fence(0.2)).prop_map(
+        (touches, orders(0.5), arrive, meets, orders(0.2)).prop_map(
             |((before, between, behind), fence, arrive, meets, last)| {
                 let (arrive, arrived) = ((meets > 0).then_some(arrive), (meets > 1).then_some(Step::Arrived));
                 [before, fence, arrive, between, arrived, behind, last].into_iter().flatten().collect::<Vec<Step>>()
@@ -176,7 +181,8 @@ pub(crate) fn arrivals() -> impl Strategy<Value = Program> {
                 _ => None,
             });
             second.push(Step::Write { of, word, value: 1, order: tells });
-            let hears = [Step::Await { of, word, value: 1, order: hears }, Step::Fence(Scope::Sys)];
+            let hears =
+                [Step::Await { of, word, value: 1, order: hears }, Step::Fence { scope: Scope::Sys, sc: false }];
             steps[PES * BLOCKS] = hears.into_iter().chain(touch.or(against)).collect();
         }
         (steps[0], steps[1]) = (first, second);
@@ -251,7 +257,8 @@ pub(crate) fn chains_with_hosts() -> impl Strategy<Value = Program> {
         3 => tell.clone(),
         1 => (pe(), flag(), system()).prop_map(|(of, word, order)| Step::Write { of, word, value: 1, order }),
     ];
-    let thread_orders = prop_oneof![2 => complete.clone(), 1 => Just(Step::Fence(Scope::Sys))];
+    let thread_orders =
+        prop_oneof![2 => complete.clone(), 1 => any::<bool>().prop_map(|sc| Step::Fence { scope: Scope::Sys, sc })];
     let link = |hear: BoxedStrategy<Step>,
                 touch: BoxedStrategy<Step>,
                 order: BoxedStrategy<Step>,

@@ -58,7 +58,11 @@ pub(crate) enum Step {
         value: u64,
         order: Order,
     },
-    Fence(Scope),
+    /// `sc`: sequential; otherwise it releases and acquires.
+    Fence {
+        scope: Scope,
+        sc: bool,
+    },
     /// All threads of the block that are left meet.
     Meet,
     /// Arrives at the barrier of the cluster, which is the block, and goes on. `releases`: and tells what came before.
@@ -240,7 +244,7 @@ fn lines(pe: usize, thread: usize, noted_at: usize, steps: &[Step]) -> String {
                 space(of),
                 at(of, word)
             ),
-            Step::Fence(scope) => format!("fence.acq_rel.{};\n", scope.name()),
+            Step::Fence { scope, sc } => format!("fence.{}.{};\n", if sc { "sc" } else { "acq_rel" }, scope.name()),
             Step::Meet => "barrier.sync 0;\n".to_string(),
             Step::Arrive { releases: true } => "barrier.cluster.arrive;\n".to_string(),
             Step::Arrive { releases: false } => "barrier.cluster.arrive.relaxed;\n".to_string(),

@@ -110,7 +110,7 @@ impl Model<'_> {
                 let told = self.releases(&state, thread, order, past, behind);
                 join(state.told.entry((of, word)).or_default(), &told);
             }
-            Step::Fence(scope) => {
+            Step::Fence { scope, .. } => {
                 let me = &mut state.threads[thread];
                 for (_, read) in me.pending.extract_if(.., |(needs, _)| *needs <= scope) {
                     me.past.join(read);
@@ -241,7 +241,11 @@ impl Model<'_> {
         let mine = state.on_its_way(number(scope)) & state.writes_on_their_way(None);
         let is_peer = |of: usize| of < PES && of != pe;
         match *step {
-            Step::Fence(Scope::Sys) => mine & own.steps != 0,
+            Step::Fence { scope: Scope::Sys, sc } => sc && mine & own.steps != 0,
+            // what a fence has told to arrive has arrived before whatever is written, or moved
+            Step::P { .. } | Step::G { .. } | Step::Put { .. } | Step::Signal { .. } if role == Role::Thread => {
+                mine & own.arrived != 0
+            }
             Step::Read { of, word, order }
             | Step::Await { of, word, order, .. }
             | Step::Write { of, word, order, .. }
@@ -263,7 +267,8 @@ impl Model<'_> {
                         by_scope || own.fenced & flying.bit != 0
                     })
                 };
-                there || fenced || releases && mine & own.steps != 0
+                let behind_fence = writes && order != Order::Weak && of != SHARED && mine & own.arrived != 0;
+                there || fenced || behind_fence || releases && mine & own.steps != 0
             }
             _ => false,
         }

@@ -236,7 +236,9 @@ impl Block {
                     Op::Fence { fence, scope } => {
                         alone!();
                         let index = first + lead;
-                        if !std::mem::take(&mut self.announced) && world.stops_at_fence(index as u32, scope) {
+                        let sequential = fence.is_sequential();
+                        if !std::mem::take(&mut self.announced) && world.stops_at_fence(index as u32, scope, sequential)
+                        {
                             stand!(pc);
                             break Err(Box::new(Stop::Fence(index, place!())));
                         }
@@ -248,7 +250,7 @@ impl Block {
                             FenceKind::Shared => self.order.fence(index),
                             FenceKind::AcquireRelease | FenceKind::Sequential => {
                                 self.order.fence(index);
-                                world.fence(index as u32, scope, fence.is_sequential(), place!());
+                                world.fence(index as u32, scope, sequential, place!());
                             }
                         }
                     }

@@ -186,6 +186,7 @@ impl Machine {
         if call.threads.len() > 1 && what.is_collective() {
             self.threads_synchronize(id, &Sync::Meet { from: call.threads.clone(), into: vec![first] });
         }
+        let waits = self.wait_before_call(id, (agent, &call.threads), (&what, at));
         let (past, mark) = (self.past_of_threads(id, &call.threads), self.races.mark(agent));
         // a fence or a quiet in a loop that polls ends nothing that the loop waits for
         let orders = matches!(&what, Task::Op { op, .. } if matches!(op.effect(), Effect::Order(_)));
@@ -196,7 +197,9 @@ impl Machine {
         };
         self.agents[agent].queue.push_back(Work { what, at, past, known: None, mark });
         self.kernels.blocks[id].calls.insert(first, Calling { function: call.external, call, reads, completes });
-        self.run_stream(agent);
+        if waits == Progress::Done {
+            self.run_stream(agent);
+        }
     }
 
     /// A thread performs an operation.

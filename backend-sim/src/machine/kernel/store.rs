@@ -1,5 +1,6 @@
-//! Stores of kernels to other PEs' memory: each is in flight until it is seen there. A fence or a release of the system's scope and the end of
-//! the block wait for those that their thread comes after.
+//! Stores of kernels to other PEs' memory: each is in flight until it is seen there. A sequential fence or a release of the system's scope and the end of
+//! the block wait for those that their thread comes after. Behind another fence of that scope, what writes waits, and every call that moves data or meets
+//! others. A load does not.
 //!
 //! Strong stores always are, and so are atomics whose old value nobody looks at, unless they compare. So a thread can go on, and load what another PE has
 //! not stored yet, before that PE sees what the thread has stored (store buffering). GPUs do that, too, unless a fence stands between the store and the load.
@@ -10,14 +11,15 @@
 //! `nvshmem_fence`, plainly or strongly, comes after what the fence orders to that PE.
 
 use onesided::At;
-use onesided::backend::{Shape, Span};
+use onesided::backend::{Effect, Shape, Span};
 use onesided_ptx::{Access, AccessKind, AtomicOp, Scope, Type};
 
-use super::super::agent::Agent;
+use super::super::agent::{Agent, Task};
 use super::super::claim::Completes;
 use super::super::ids::{AgentId, BlockId, PeId, TransferId};
 use super::super::transfer::{Data, Kind, NO_SPAN, element};
 use super::super::{Machine, Object, Progress, Touch};
+use super::Running;
 use super::threads::fold_of;
 use super::world::masked;
 use crate::config::Races;
@@ -219,25 +221,62 @@ impl Machine {
         let Ok((to, span)) = self.at_address(me, access.address, access.bytes.into()) else {
             return Progress::Done; // it fails when it is made
         };
-        let releases = access.kind != AccessKind::Load && access.order.releases() && access.scope == Scope::Sys;
-        let stores = releases && self.comes_after_stores(agent);
+        let writes = !matches!(access.kind, AccessKind::Load | AccessKind::BulkLoad);
+        let stores = writes && access.order.releases() && access.scope == Scope::Sys && self.comes_after_stores(agent);
+        let behind_fence = writes && self.is_told_of_stores(&[agent]);
         let there = self.comes_after_store_there(agent, access, (to, span));
         let fenced = self.comes_after_fenced(agent, access, to);
-        if !(stores || there || fenced) {
+        if !(stores || behind_fence || there || fenced) {
             return Progress::Done;
         }
         if stores {
             self.races.complete(agent, Completes::Stores);
         }
         let strongly = access.order.is_strong();
-        let also_plain = strongly && access.kind != AccessKind::Load;
+        let also_plain = strongly && writes;
         self.await_issued(agent, |races, rank, ticket| {
             let store = rank.store.is_some_and(|store| {
                 let is_there = there && rank.target == to && store.span.overlaps(&span);
                 let comes_before = is_there && store.is_strong || stores;
-                comes_before && races.comes_after_store(agent, ticket) || is_there && !store.is_strong && also_plain
+                comes_before && races.comes_after_store(agent, ticket)
+                    || is_there && !store.is_strong && also_plain
+                    || behind_fence && races.is_told_of_arrival(agent, ticket, rank.target)
             });
             store || fenced && rank.precedes_next(to, races.has_fenced(agent, ticket), strongly)
+        })
+    }
+
+    /// Whether agents of a kernel come after a fence of the system's scope, of whichever thread, that has stores of their PE's kernels in front of it.
+    fn is_told_of_stores(&self, agents: &[AgentId]) -> bool {
+        let is_told = |to, ticket| agents.iter().any(|&agent| self.races.is_told_of_arrival(agent, ticket, to));
+        self.mode.needs.relaxed
+            && self.races.is_on()
+            && self.flight.stores(self.agents[agents[0]].scope).any(|(to, _, ticket)| is_told(to, ticket))
+    }
+
+    /// Threads are about to make a call, as `caller`. One that moves data or meets others begins when the stores have arrived that a fence puts before it.
+    pub(super) fn wait_before_call(
+        &mut self,
+        id: BlockId,
+        (caller, threads): (AgentId, &[usize]),
+        (what, at): (&Task, At),
+    ) -> Progress {
+        let Task::Op { op, .. } = what else { return Progress::Done };
+        let waits = matches!(op.effect(), Effect::Transfer(_) | Effect::Collective(_));
+        if !waits || !self.has_issued(caller) {
+            return Progress::Done;
+        }
+        let Running { agent: block, threads: ref agents, .. } = self.kernels.blocks[id];
+        // who has not acted knows what its block knows
+        let threads: Vec<AgentId> = threads.iter().map(|&thread| agents[thread].unwrap_or(block)).collect();
+        threads.iter().for_each(|&thread| self.races.thread_acts(thread));
+        if !self.is_told_of_stores(&threads) {
+            return Progress::Done;
+        }
+        (self.agents[caller].call, self.agents[caller].at) = (what.name(), Some(at));
+        self.await_issued(caller, |races, rank, ticket| {
+            let is_told = |&agent: &AgentId| races.is_told_of_arrival(agent, ticket, rank.target);
+            rank.store.is_some() && threads.iter().any(is_told)
         })
     }
 

@@ -245,8 +245,11 @@ impl World for KernelWorld<'_> {
         self.machine.copies(self.pe, access.address, access.bytes.into()).map_err(Refusal::fault)
     }
 
-    fn stops_at_fence(&mut self, thread: u32, scope: Scope) -> bool {
-        scope == Scope::Sys && self.machine.has_issued(self.agent) && {
+    /// Behind a fence that is not sequential, loads may come before the stores in front of it. What the thread writes or calls waits for them, if
+    /// the race detector knows which they are.
+    fn stops_at_fence(&mut self, thread: u32, scope: Scope, sequential: bool) -> bool {
+        let waits = scope == Scope::Sys && (sequential || !self.machine.races.is_on());
+        waits && self.machine.has_issued(self.agent) && {
             let thread = self.machine.thread_acts(self.block, thread as usize);
             self.machine.comes_after_stores(thread)
         }
