@@ -196,7 +196,11 @@ KERNEL(multicast_pointer) {
     out[2] = nvshmemx_mc_ptr(NVSHMEM_TEAM_WORLD, &local) == nullptr;
 }
 
-// A strong store arrives behind later loads of its thread, unless a fence stands between them: both PEs may miss the other's store. They begin together.
+// A fence that releases and acquires, but is not sequential.
+#define ACQ_REL_FENCE() asm volatile("fence.acq_rel.sys;" ::: "memory")
+
+// A strong store arrives behind later loads of its thread, unless a sequential fence stands between them: both PEs may miss the other's store. They begin
+// together.
 #define STORE_THEN_LOAD(NAME, STORE, BETWEEN, LOAD)                                                                    \
     KERNEL(NAME) {                                                                                                     \
         void *theirs = PEER(void, words);                                                                              \
@@ -236,3 +240,6 @@ KERNEL(blocks_store_then_load) {
     }
 DATA_THEN_FLAG(strong_data_then_flag, )
 DATA_THEN_FLAG(strong_data_then_flag_with_fence, __threadfence_system())
+DATA_THEN_FLAG(strong_data_then_flag_with_acq_rel_fence, ACQ_REL_FENCE())
+STORE_THEN_LOAD(store_then_load_with_acq_rel_fences, store_relaxed(theirs, 1), ACQ_REL_FENCE(), load_relaxed(words))
+STORE_THEN_LOAD(store_then_load_with_one_acq_rel_fence, store_relaxed(theirs, 1), if (ME == 0) ACQ_REL_FENCE(); else __threadfence_system(), load_relaxed(words))

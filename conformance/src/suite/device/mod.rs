@@ -386,6 +386,9 @@ part! { memory in "memory" by run:
     blocks_store_then_load: 1, grid(2, 1);
     strong_data_then_flag: 2, thread() => |case| case.needs_peer_access();
     strong_data_then_flag_with_fence: 2, thread() => |case| case.needs_peer_access();
+    strong_data_then_flag_with_acq_rel_fence: 2, thread() => |case| case.needs_peer_access();
+    store_then_load_with_acq_rel_fences: 2, thread() => |case| case.needs_peer_access();
+    store_then_load_with_one_acq_rel_fence: 2, thread() => |case| case.needs_peer_access();
     multicast_pointer: 2, thread();
 }
 
