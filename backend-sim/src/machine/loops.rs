@@ -46,10 +46,10 @@ impl Machine {
         (self.record, self.steps, self.loops, self.paused) = (record, steps, None, false);
     }
 
-    /// When the turn ends that begins. Where calls are counted, each ends one.
+    /// When the turn ends that begins: at the limit of steps at the latest. Where calls are counted, each ends one.
     #[inline]
     pub(super) fn turn_end(&self) -> u64 {
-        if self.loops.is_some() { self.steps } else { self.steps + TURN }
+        if self.loops.is_some() { self.steps } else { (self.steps + TURN).min(self.until.saturating_add(1)) }
     }
 
     /// A host has made a call, which ends its turn or makes it wait.
