@@ -137,8 +137,7 @@ impl Engine {
         if let Some(trace) = &trace {
             verdict.races.iter_mut().for_each(|race| race.find_ineffective_order(trace));
         }
-        let steps = machine.steps.min(max_steps); // the step too many only shows that the run goes on
-        Ok(Executed { verdict, results, steps, picked: machine.picked(), class: None, trace, unseen })
+        Ok(Executed { verdict, results, steps: machine.steps, picked: machine.picked(), class: None, trace, unseen })
     }
 }
 

@@ -429,7 +429,7 @@ fn a_polling_loop_that_nobody_satisfies_reaches_the_step_limit() {
     let mut simulation = Simulation::new(config).unwrap();
     let run = simulation.run(|pe| poll(pe, 2)).unwrap();
     assert!(matches!(run.verdict.kind, VerdictKind::StepLimit { steps: 1000 }), "{}", run.verdict);
-    assert_eq!(run.steps, 1000);
+    assert_eq!(run.steps, 1001, "one too many shows that the run goes on");
     assert!(run.is_given_up() && !run.is_ok());
     insta::assert_snapshot!(without_lines(run.verdict), @r"
     step limit: given up after 1000 steps, and whether the run would have ended is not known
