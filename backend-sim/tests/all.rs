@@ -27,6 +27,7 @@ mod handles;
 mod in_flight;
 mod ineffective;
 mod intended;
+mod kernel_aborts;
 mod kernel_advice;
 mod kernel_besides;
 mod kernel_boundaries;

@@ -254,9 +254,17 @@ fn lines(thread: usize, threads: usize, steps: &[Step], together: bool) -> Strin
                     true => format!("mad.lo.u64 %rd2, %rd2, 10, {which};\n"),
                     false => String::new(),
                 };
+                // a number says what the second comparison has found, behind a branch that something else decides
+                let goes_on = match value {
+                    1 => format!("setp.lt.u64 %p1, %rd4, {value};\n"),
+                    _ => format!(
+                        "setp.ge.u64 %p1, %rd4, {value};\nselp.u64 %rd5, 1, 0, %p1;\nsetp.eq.u64 %p2, %rd1, 0;\n\
+                         @%p2 bra {label}M;\nmov.u64 %rd5, %rd5;\n{label}M: setp.eq.u64 %p1, %rd5, 0;\n"
+                    ),
+                };
                 format!(
                     "{label}: ld.volatile.global.u64 %rd4, {};\nsetp.ge.u64 %p1, %rd4, {value};\n@%p1 bra {label}E;\n\
-                     ld.volatile.global.u64 %rd4, {};\nsetp.lt.u64 %p1, %rd4, {value};\n@%p1 bra {label};\n\
+                     ld.volatile.global.u64 %rd4, {};\n{goes_on}@%p1 bra {label};\n\
                      {}bra.uni {label}D;\n{label}E:\n{}{label}D:\n",
                     at(one),
                     at(other),

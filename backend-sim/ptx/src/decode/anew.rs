@@ -127,7 +127,7 @@ impl<'t, 'a, 'l> Anew<'t, 'a, 'l> {
             let reads = read.into_keys().any(|name| is_left(&self.text.name(scope, name)));
             let guard = instruction.guard.map(|(guard, _)| self.text.name(scope, guard));
             let decides = guard.as_ref().is_some_and(is_left);
-            if decides && !guard.is_some_and(|guard| self.walk.is_limit(&guard)) && !self.leads_back(at) {
+            if decides && !guard.is_some_and(|guard| self.is_limit(&guard, at)) && !self.leads_back(at) {
                 return false;
             }
             let is_kept = self.text.computes(instruction) && !self.stores(at) || self.walk.passed.contains(&at);
@@ -151,6 +151,15 @@ impl<'t, 'a, 'l> Anew<'t, 'a, 'l> {
             }
         }
         true
+    }
+
+    /// Whether a branch says that a time is over, or fails after very many rounds.
+    fn is_limit(&self, guard: &Name<'a>, branch: usize) -> bool {
+        let fails = || {
+            let ways = self.text.branches_to(branch).into_iter().chain([branch + 1]);
+            ways.into_iter().any(|way| self.text.fails_behind(way).is_some())
+        };
+        self.walk.is_timed(guard) || self.walk.is_counted(guard) && fails()
     }
 
     /// Whether all ways of a branch stay within the loop and lead to its looks, as those of one that says how long to sleep.

@@ -9,7 +9,7 @@
 use std::collections::BTreeSet;
 
 use super::again::is_strong_load;
-use super::rounds::{Walk, lead_to_one};
+use super::rounds::{Step, Walk, lead_to_one};
 use super::text::{Known, Name, Text, target};
 use super::unused::{self, Times};
 use crate::syntax::{Instruction, Operand};
@@ -92,7 +92,7 @@ fn tests_behind<'a>(
         let known = known_behind(text, test, 0);
         walk.written.extend(known.keys());
         walk.again(None);
-        text.walk(test + 1, known, walk, &mut todo)?;
+        text.walk(Step::new(test + 1, known), walk, &mut todo)?;
     }
     Some(tests)
 }

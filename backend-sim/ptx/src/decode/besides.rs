@@ -7,14 +7,11 @@ use std::collections::BTreeMap;
 
 use super::again::is_strong_load;
 use super::decides::{Decides, decides};
-use super::rounds::Walk;
+use super::rounds::{Step, Walk};
 use super::simpler::Part;
-use super::text::{Known, Name, Text};
+use super::text::{Name, Text};
 use crate::syntax::Operand;
 use crate::world::Until;
-
-/// So many instructions may stand between a look besides and the branch that it decides.
-const MOST_BETWEEN: usize = 128;
 
 /// A load that each round makes besides.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,60 +25,50 @@ pub(super) struct Beside<'a> {
 }
 
 impl<'a> Text<'a> {
-    /// Walks the ways of a branch that a look besides decides. One of them may lead anywhere: then the loop goes on only while that look finds what leads
-    /// to the other one. Returns whether one leads to looks. `None`: the branch is decided by something else.
+    /// Walks on with each result that the comparison of a look besides may have. One of them may lead anywhere: then the loop goes on only while that
+    /// look finds what leads to the other one. `None`: neither leads to looks. `behind`: the step behind the comparison.
     pub(super) fn walk_besides(
         &self,
-        branch: usize,
-        known: &Known<'a>,
+        (load, decides): (usize, &Decides<'a>),
+        behind: &Step<'a>,
         walk: &mut Walk<'a, '_>,
         looks: &mut Vec<usize>,
-    ) -> Option<bool> {
-        let (load, decides) = self.decided_besides(branch)?;
-        // with the load before the look and the branch behind it, the branch would use a value from before the wait
-        if !walk.passed.contains(&load) || walk.way.has(load) != walk.way.has(branch) {
-            return None;
-        }
-        let (_, negated) = self.body[branch].1.guard?;
-        let ways = [(u64::from(negated), branch + 1), (u64::from(!negated), self.branches_to(branch)?)];
+    ) -> Option<()> {
         let mut leads = Vec::new();
-        for (value, way) in ways {
-            let (mut tried, mut seen) = (walk.clone(), looks.clone());
-            if self.walk(way, known.clone(), &mut tried, &mut seen).is_some() {
+        for value in [0, 1] {
+            let (mut tried, mut seen, mut step) = (walk.clone(), looks.clone(), behind.clone());
+            self.names_of(decides.at).for_each(|name| _ = step.known.insert(name, value));
+            if self.walk(step, &mut tried, &mut seen).is_some() {
                 (*walk, *looks) = (tried, seen);
                 leads.push(value);
             }
         }
-        Some(match leads[..] {
-            [] => false,
+        match leads[..] {
+            [] => None,
             [value] => {
                 let goes_on = walk.besides.insert(load, (value, decides.until(value)));
-                goes_on.is_none_or(|(before, _)| before == value)
+                goes_on.is_none_or(|(before, _)| before == value).then_some(())
             }
-            _ => true,
-        })
+            _ => Some(()),
+        }
     }
 
-    /// The strong load whose word alone a branch depends on, if nothing else leads to what stands between them.
-    fn decided_besides(&self, branch: usize) -> Option<(usize, Decides<'a>)> {
-        let (scope, instruction) = self.body[branch];
-        let guard = self.name(scope, instruction.guard?.0);
-        for at in (branch.saturating_sub(MOST_BETWEEN)..branch).rev() {
-            let (_, instruction) = self.body[at];
-            if self.is_label(at + 1) || instruction.opcode == "bra" && instruction.guard.is_none() {
-                return None;
-            }
-            if instruction.guard.is_none()
-                && is_strong_load(instruction)
-                && let Some(decides) = decides(self, at)
-                && decides.branches.is_empty()
-                && self.names_of(decides.at).any(|name| name == guard)
-            {
-                let is_kept = !(decides.at + 1..branch).any(|at| self.names_of(at).any(|name| name == guard));
-                return is_kept.then_some((at, decides));
-            }
-        }
-        None
+    /// The strong load that an instruction compares, if it is none of the loop's own looks.
+    pub(super) fn compared_besides(&self, at: usize, walk: &Walk<'a, '_>) -> Option<(usize, &Decides<'a>)> {
+        let (load, decides) = self.compared.get(&at)?;
+        // with the load before the look and the comparison behind it, that would be of a value from before the wait
+        (!walk.is_look(*load, self) && walk.way.has(*load) == walk.way.has(at)).then_some((*load, decides))
+    }
+
+    /// Comparisons of the word of a strong load alone, where nothing else leads to what stands between them.
+    pub(super) fn find_compared(&self) -> BTreeMap<usize, (usize, Decides<'a>)> {
+        let compared = |load: usize| {
+            let (_, instruction) = self.body[load];
+            let decides = decides(self, load).filter(|_| instruction.guard.is_none() && is_strong_load(instruction))?;
+            let is_straight = decides.branches.is_empty() && !(load + 1..=decides.at).any(|at| self.is_label(at));
+            is_straight.then(|| (decides.at, (load, decides)))
+        };
+        (0..self.body.len()).filter_map(compared).collect()
     }
 
     /// What the rounds look at besides that a walk has come through. `None`: nobody can tell where that is.

@@ -243,7 +243,9 @@ fn in_vain<'a, 'l>(text: &Text<'a>, load: usize, decides: &Decides<'a>, walk: &W
     let ways = [0, 1].into_iter().filter(is_one).filter_map(|result| {
         let (mut tried, mut looks) = (walk.clone(), Vec::new());
         text.walk_from(load, decides, result, &mut tried, &mut looks)?;
-        (!looks.is_empty()).then_some(Vain { result, walk: tried, looks })
+        // what another look decides alone, before that, is no matter of this one
+        let is_asked = tried.passed.contains(&decides.at);
+        (!looks.is_empty() && is_asked).then_some(Vain { result, walk: tried, looks })
     });
     let (always, sometimes): (Vec<_>, Vec<_>) = ways.partition(|vain| vain.walk.besides.len() == walk.besides.len());
     always.into_iter().chain(sometimes).collect()

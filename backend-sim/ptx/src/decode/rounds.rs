@@ -36,6 +36,25 @@ pub(super) enum AtVotes {
     Ends,
 }
 
+/// Where a walk is.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Step<'a> {
+    pub(super) at: usize,
+    pub(super) known: Known<'a>,
+    /// Whether it has come from the look straight to instructions that compute from what was seen.
+    sees: bool,
+}
+
+impl<'a> Step<'a> {
+    pub(super) fn new(at: usize, known: Known<'a>) -> Self {
+        Self { at, known, sees: false }
+    }
+
+    fn to(&self, at: usize) -> Self {
+        Self { at, ..self.clone() }
+    }
+}
+
 /// What a walk from a look in vain has come to.
 #[derive(Clone)]
 pub(super) struct Walk<'a, 'l> {
@@ -45,6 +64,8 @@ pub(super) struct Walk<'a, 'l> {
     compares: Option<(usize, u64)>,
     /// Instructions that compute from what was seen. Nobody may come to them otherwise.
     computing: RangeInclusive<usize>,
+    /// The comparisons among them, and their results.
+    results: BTreeMap<usize, u64>,
     pub(super) at_votes: AtVotes,
     /// The only way to the look, which may load, and whose branches are known.
     pub(super) way: Way,
@@ -58,8 +79,8 @@ pub(super) struct Walk<'a, 'l> {
     /// Of the written registers, those that depend on a clock, and those that compare a counter with a large number.
     timed: BTreeSet<Name<'a>>,
     counted: BTreeSet<Name<'a>>,
-    /// Where it has been, with what was known there, since the last look; `true`: all ways from there lead to looks.
-    seen: BTreeMap<(usize, Known<'a>), bool>,
+    /// Where it has been, since the last look; `true`: all ways from there lead to looks.
+    seen: BTreeMap<Step<'a>, bool>,
     /// The steps that it may still take, with all that are like it: a way that leads nowhere is found so only at its end.
     left: Rc<Cell<usize>>,
 }
@@ -69,9 +90,24 @@ impl<'a, 'l> Walk<'a, 'l> {
         let [written, timed, counted] = [(); 3].map(|()| BTreeSet::new());
         let [passed, votes] = [(); 2].map(|()| BTreeSet::new());
         let (at_votes, way) = (AtVotes::Fails, Way::default());
-        let (besides, seen) = (BTreeMap::new(), BTreeMap::new());
+        let (besides, seen, results) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let (computing, left) = (RangeInclusive::new(1, 0), Rc::new(Cell::new(MOST_TRIED)));
-        Self { looks, compares, computing, at_votes, way, votes, passed, written, besides, timed, counted, seen, left }
+        Self {
+            looks,
+            compares,
+            computing,
+            results,
+            at_votes,
+            way,
+            votes,
+            passed,
+            written,
+            besides,
+            timed,
+            counted,
+            seen,
+            left,
+        }
     }
 
     /// Whether it takes an instruction for a look.
@@ -84,9 +120,9 @@ impl<'a, 'l> Walk<'a, 'l> {
         self.timed.contains(name)
     }
 
-    /// Whether a register says that a time is over, or that there were very many rounds.
-    pub(super) fn is_limit(&self, name: &Name<'a>) -> bool {
-        self.timed.contains(name) || self.counted.contains(name)
+    /// Whether a register says that there were very many rounds.
+    pub(super) fn is_counted(&self, name: &Name<'a>) -> bool {
+        self.counted.contains(name)
     }
 
     /// Whether this walk, or one that shares its limit, was too long. Then it is not known where a way leads whose end it has not reached.
@@ -98,6 +134,7 @@ impl<'a, 'l> Walk<'a, 'l> {
     pub(super) fn again(&mut self, compares: Option<(usize, u64)>) {
         self.compares = compares;
         self.computing = RangeInclusive::new(1, 0);
+        self.results.clear();
         self.seen.clear();
     }
 }
@@ -129,17 +166,15 @@ fn is_assertion(operand: &Operand<'_>) -> bool {
 
 impl<'a> Text<'a> {
     /// Walks all ways from an instruction to the next looks.
-    pub(super) fn walk(
-        &self,
-        mut at: usize,
-        mut known: Known<'a>,
-        walk: &mut Walk<'a, '_>,
-        looks: &mut Vec<usize>,
-    ) -> Option<()> {
+    pub(super) fn walk(&self, mut step: Step<'a>, walk: &mut Walk<'a, '_>, looks: &mut Vec<usize>) -> Option<()> {
         let mut way = Vec::new();
         loop {
-            let here = (at, known.clone());
-            match walk.seen.get(&here) {
+            let at = step.at;
+            if walk.computing.contains(&at) != step.sees {
+                step.sees.then_some(())?;
+                step.sees = false; // a branch has led past the rest
+            }
+            match walk.seen.get(&step) {
                 Some(true) => break,
                 Some(false) => return None, // it goes round without a look
                 None if walk.seen.len() > MOST_STEPS => walk.left.set(0),
@@ -147,46 +182,41 @@ impl<'a> Text<'a> {
             }
             walk.left.set(walk.left.get().checked_sub(1)?);
             let &(scope, instruction) = self.body.get(at)?;
-            if walk.computing.contains(&at) {
-                return None;
-            }
-            if (walk.looks)(at, instruction) {
+            if !step.sees && (walk.looks)(at, instruction) {
                 looks.push(at);
                 break;
             }
             let is_on_way = walk.way.has(at);
             let looks_elsewhere = is_strong_load(instruction) && instruction.guard.is_none();
-            walk.seen.insert(here.clone(), is_on_way && looks_elsewhere);
-            way.push(here);
+            walk.seen.insert(step.clone(), is_on_way && looks_elsewhere);
+            way.push(step.clone());
             walk.passed.insert(at);
             if instruction.opcode == "bra" {
                 let to = self.branches_to(at)?;
                 let taken = match instruction.guard {
                     None => Some(true),
-                    Some((guard, negated)) => known.get(&self.name(scope, guard)).map(|value| (*value == 1) != negated),
+                    Some((guard, negated)) => {
+                        step.known.get(&self.name(scope, guard)).map(|value| (*value == 1) != negated)
+                    }
                 };
                 let taken =
                     taken.or_else(|| walk.way.branches.get(&at).copied().filter(|_| walk.at_votes == AtVotes::Decides));
                 if taken.is_none() {
                     let guard = instruction.guard.map(|(guard, _)| self.name(scope, guard));
                     if guard.is_some_and(|guard| walk.timed.contains(&guard)) {
-                        self.walk_in_time([at + 1, to], &known, walk, looks)?;
+                        self.walk_in_time([step.to(at + 1), step.to(to)], walk, looks)?;
                         break;
                     }
                     if guard.is_some_and(|guard| walk.counted.contains(&guard))
                         && let Some(goes_on) = self.does_not_fail([at + 1, to], walk)
                     {
-                        at = goes_on;
+                        step.at = goes_on;
                         continue;
                     }
-                    match self.walk_besides(at, &known, walk, looks) {
-                        Some(true) => break,
-                        Some(false) => return None,
-                        None => {}
-                    }
-                    self.walk(at + 1, known.clone(), walk, looks)?;
+                    self.walk(step.to(at + 1), walk, looks)?;
                 }
-                at = if taken == Some(false) { at + 1 } else { to };
+                step.at = if taken == Some(false) { at + 1 } else { to };
+                self.forget_guard(at, &mut step);
                 continue;
             }
             if let Some(vote) = self.vote(at).filter(|_| walk.at_votes != AtVotes::Fails) {
@@ -195,22 +225,36 @@ impl<'a> Text<'a> {
                 if walk.at_votes == AtVotes::Ends {
                     break;
                 }
-                if self.value_of(scope, vote.of, &known) != Some(vote.decides) {
+                if self.value_of(scope, vote.of, &step.known) != Some(vote.decides) {
                     return None;
                 }
-                known.insert(vote.target, vote.decides);
-                at += 1;
+                step.known.insert(vote.target, vote.decides);
+                step.at += 1;
                 continue;
             }
             let loads = || looks_elsewhere || is_on_way && is_plain_load(instruction);
             if !(self.computes(instruction) || loads()) || instruction.guard.is_some() {
                 return None;
             }
-            self.passes(at, &mut known, walk);
-            at += 1;
+            self.passes(at, &mut step.known, walk);
+            step.at += 1;
+            if let Some(result) = walk.results.get(&at).filter(|_| step.sees) {
+                step.known.insert(self.name(scope, target(instruction)?), *result);
+            } else if let Some((load, decides)) = self.compared_besides(at, walk) {
+                self.walk_besides((load, decides), &step, walk, looks)?;
+                break;
+            }
         }
-        way.into_iter().for_each(|here| _ = walk.seen.insert(here, true));
+        way.into_iter().for_each(|step| _ = walk.seen.insert(step, true));
         Some(())
+    }
+
+    /// What a branch depends on need not be known behind it, if nothing there reads it: then the walk is where others of it have been.
+    fn forget_guard(&self, branch: usize, behind: &mut Step<'a>) {
+        let (scope, instruction) = self.body[branch];
+        let guard = instruction.guard.map(|(guard, _)| self.name(scope, guard));
+        let guard = guard.filter(|guard| behind.known.contains_key(guard) && !self.is_read_from(guard, behind.at));
+        guard.into_iter().for_each(|guard| _ = behind.known.remove(&guard));
     }
 
     /// A walk passes an instruction that computes.
@@ -237,48 +281,20 @@ impl<'a> Text<'a> {
     ) -> Option<()> {
         walk.again(None);
         walk.passed.insert(look);
-        walk.computing = look + 1..=decides.at;
-        let mut known = self.always_known(look);
-        let results = decides.results(result)?;
-        for at in look + 1..=decides.at {
-            let (scope, instruction) = self.body[at];
-            if decides.branches.contains(&at) {
-                walk.passed.insert(at);
-                let guard = instruction.guard.and_then(|(guard, negated)| {
-                    known.get(&self.name(scope, guard)).map(|value| (*value == 1) != negated)
-                });
-                if guard != Some(false) {
-                    self.walk(self.branches_to(at)?, known.clone(), walk, looks)?;
-                }
-                if guard == Some(true) {
-                    return Some(());
-                }
-            } else {
-                self.passes(at, &mut known, walk);
-            }
-            if let Some(result) = results.get(&at) {
-                known.insert(self.name(scope, target(instruction)?), *result);
-            }
-        }
-        self.walk(decides.at + 1, known, walk, looks)
+        (walk.computing, walk.results) = (look + 1..=decides.at, decides.results(result)?);
+        self.walk(Step { at: look + 1, known: self.always_known(look), sees: true }, walk, looks)
     }
 
     /// Walks the two ways of a branch that depends on a clock. One may lead anywhere: it is the one that gives up.
-    fn walk_in_time(
-        &self,
-        ways: [usize; 2],
-        known: &Known<'a>,
-        walk: &mut Walk<'a, '_>,
-        looks: &mut Vec<usize>,
-    ) -> Option<()> {
+    fn walk_in_time(&self, ways: [Step<'a>; 2], walk: &mut Walk<'a, '_>, looks: &mut Vec<usize>) -> Option<()> {
         let mut leads = None;
         for way in ways {
-            if let Some(fails) = self.fails_behind(way) {
+            if let Some(fails) = self.fails_behind(way.at) {
                 walk.passed.extend(fails); // it may look once more, to say what it has found
                 continue;
             }
             let (mut tried, mut seen) = (walk.clone(), looks.clone());
-            if self.walk(way, known.clone(), &mut tried, &mut seen).is_some() {
+            if self.walk(way, &mut tried, &mut seen).is_some() {
                 (*walk, *looks) = (tried, seen);
                 leads = Some(());
             }
@@ -312,7 +328,7 @@ impl<'a> Text<'a> {
     }
 
     /// If all that follows is to say so, and to fail: the instructions of that, which may look at what the rounds have computed.
-    fn fails_behind(&self, mut at: usize) -> Option<Vec<usize>> {
+    pub(super) fn fails_behind(&self, mut at: usize) -> Option<Vec<usize>> {
         let mut all = Vec::new();
         while all.len() < MOST_STEPS {
             let &(_, instruction) = self.body.get(at)?;

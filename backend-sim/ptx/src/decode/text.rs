@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
+use super::decides::Decides;
 use super::simpler::{Part, Simpler};
 use super::unused::{self, Times};
 use crate::syntax::{Function, Instruction, Operand, Statement};
@@ -57,6 +58,8 @@ pub(super) struct Text<'a> {
     pub(super) parts: Vec<Part>,
     /// The instructions that read a register.
     pub(super) readers: BTreeMap<Name<'a>, BTreeSet<usize>>,
+    /// Comparisons of what [strong loads](super::besides) have loaded, and which.
+    pub(super) compared: BTreeMap<usize, (usize, Decides<'a>)>,
 }
 
 impl<'a> Text<'a> {
@@ -110,6 +113,7 @@ impl<'a> Text<'a> {
         text.loops = branches.iter().copied().filter(|(to, at)| to <= at).collect();
         branches.into_iter().for_each(|(to, at)| text.branches.entry(to).or_default().push(at));
         text.has_tables = text.body.iter().any(|(_, instruction)| instruction.opcode == "brx");
+        text.compared = text.find_compared();
         text
     }
 

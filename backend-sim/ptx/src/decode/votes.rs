@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 
 use super::ballots::BALLOT;
-use super::rounds::{AtVotes, Walk};
+use super::rounds::{AtVotes, Step, Walk};
 use super::text::{Known, Name, Text, target};
 use crate::syntax::{Instruction, Operand};
 
@@ -48,12 +48,12 @@ impl<'a> Text<'a> {
         walk.at_votes = AtVotes::Ends;
         for &look in looks {
             walk.again(None);
-            self.walk(look + 1, Known::new(), walk, &mut found)?;
+            self.walk(Step::new(look + 1, Known::new()), walk, &mut found)?;
         }
         for &at in &votes {
             let vote = self.vote(at)?;
             walk.again(None);
-            self.walk(at + 1, Known::from([(vote.target, vote.decides)]), walk, &mut found)?;
+            self.walk(Step::new(at + 1, Known::from([(vote.target, vote.decides)])), walk, &mut found)?;
         }
         // a way has come to other votes: their results are not known
         (walk.votes == votes).then_some(found)

@@ -57,7 +57,8 @@ fn a_sentinel_may_be_found_by_its_bits_in_two_steps() {
     assert_eq!(both(zero, negative, "or"), [none], "one of them is enough to go on");
     assert_eq!(both("setp.neu.f32 %p2, %r1, 0f00000000;", negative, "and"), NOTHING, "a negative number ends nothing");
     let other = "ld.volatile.global.u32 %r2, [%rd2]; setp.lt.s32 %p3, %r2, 0;";
-    assert_eq!(both(zero, other, "and"), NOTHING, "the sign of another word");
+    let ends = ["0: Ne B32 0 of >> 0 & 0x7fffffff, besides 2 at %rd2+0 unless Ge S32 0"];
+    assert_eq!(both(zero, other, "and"), ends, "the sign of another word");
     let bits = "and.b32 %r2, %r1, 240; and.b32 %r3, %r1, 31; setp.eq.s32 %p2, %r2, 16;";
     assert_eq!(both(bits, "setp.eq.s32 %p3, %r3, 17;", "and"), ["0: Ne B32 17 of >> 0 & 0xff"]);
     assert_eq!(both(bits, "setp.eq.s32 %p3, %r3, 1;", "and"), NOTHING, "it cannot be both");
@@ -133,4 +134,44 @@ fn who_gives_up_may_look_again_to_say_what_it_has_found() {
     let says = "ld.acquire.sys.global.u32 %r3, [%rd1]; st.local.u32 [%rd6], %r3;";
     assert_eq!(until(&format!("{says} trap;")), ["1: Eq S32 %r2"]);
     assert_eq!(until(&format!("{says} bra.uni L;")), NOTHING, "it tells that each time");
+}
+
+/// `if (++looks == 10000) { looks = 0; if (load(stop)) return; }`, with a branch around the look besides.
+#[test]
+fn a_loop_may_be_told_to_give_up_now_and_then() {
+    let told = |limit: &str, behind: &str| {
+        polls(&format!(
+            "L: ld.volatile.u32 %r1, [%rd1]; setp.eq.s32 %p1, %r1, 1; @%p1 bra D; add.s32 %r5, %r5, 1; setp.lt.u32 %p3, %r5, {limit}; \
+             mov.u32 %r6, 0; @%p3 bra M; ld.volatile.u32 %r2, [%rd2]; setp.ne.s32 %p2, %r2, 0; mov.u32 %r5, 0; selp.u32 %r6, 1, 0, %p2; \
+             M: setp.eq.s32 %p4, %r6, 0; {behind}"
+        ))
+    };
+    let waits = ["0: Eq S32 1, besides 7 at %rd2+0 unless Ne S32 0"];
+    let ends = "@%p4 bra L; st.global.u32 [%rd3], %r2; D:";
+    assert_eq!(told("10000", ends), waits);
+    assert_eq!(told("7", ends), waits, "how often it looks does not matter");
+    assert_eq!(told("%r7", ends), waits);
+    let counts = "@%p4 bra L; st.global.u32 [%rd3], %r2; D: mov.u32 %r7, %r5;";
+    assert_eq!(told("10000", counts), NOTHING, "somebody wants to know how often it has looked");
+    assert_eq!(
+        told("10000", "@!%p4 bra L; st.global.u32 [%rd3], %r2; D:"),
+        NOTHING,
+        "it gives up where nobody tells it to"
+    );
+    let stores = "@%p4 bra L; ret; D: st.global.u32 [%rd3], %r6;";
+    assert_eq!(told("10000", stores), NOTHING, "who has gone round has written it, and others have not");
+}
+
+/// Only what fails may depend on how many rounds there were.
+#[test]
+fn who_has_found_it_must_not_ask_how_often_it_has_looked() {
+    let many = |then: &str| {
+        polls(&format!(
+            "L: ld.volatile.u32 %r1, [%rd1]; add.s32 %r5, %r5, 1; setp.ge.s32 %p3, %r5, 5000; setp.ne.s32 %p1, %r1, 1; @%p3 bra X; \
+             M: @%p1 bra L; ret; X: {then} E: st.global.u32 [%rd3], 2;"
+        ))
+    };
+    assert_eq!(many("trap;"), ["0: Eq S32 1"]);
+    let asks = "mov.u32 %r5, 0; ld.volatile.u32 %r2, [%rd2]; setp.ne.s32 %p2, %r2, 0; @%p2 bra E; bra M;";
+    assert_eq!(many(asks), NOTHING, "who has found it may be told to give up nevertheless");
 }
