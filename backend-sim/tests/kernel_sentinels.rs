@@ -60,6 +60,43 @@ fn a_payload_that_equals_the_sentinel_never_comes() {
     assert!(found.findings > 0, "nobody waits for what is no sentinel");
 }
 
+/// Numbers of 16 bits, which are compared as ones of 32.
+fn runs_short(name: &str, sentinel: u16) -> impl Fn(&Pe<Sim>) -> Result<()> + '_ {
+    move |pe| {
+        let (slots, out) = (pe.alloc_zeroed::<u16>(8)?, pe.alloc_zeroed::<f32>(2)?);
+        pe.write(&slots, &[sentinel; 8])?;
+        pe.host().barrier_all()?;
+        let (module, stream) = (pe.module(&Source::ptx("sentinels.ptx", SENTINELS))?, pe.stream()?);
+        // SAFETY: the kernels take two pointers to numbers, of so many elements.
+        unsafe {
+            let grid = Grid::new(1, 2).collective();
+            pe.on(&stream).launch(&module.kernel(name)?, &grid, args![&slots, &out])?
+        };
+        pe.on(&stream).barrier_all()?;
+        pe.synchronize(&stream)?;
+        onesided::expect_eq(pe.read(&out)?, vec![92.0; 2], "the sums of what has come")?;
+        pe.free(slots)?;
+        pe.free(out)
+    }
+}
+
+#[test]
+fn numbers_of_16_bits_are_waited_for() {
+    for name in ["halves", "bfloats"] {
+        for pes in [2, 3] {
+            let (found, said) = explored(Profile::Spec, pes, runs_short(name, 0x8000));
+            assert_eq!((found.schedules, said, found.complete), (1, vec![], true), "{name} on {pes} PEs");
+        }
+        check_random(3, runs_short(name, 0x8000));
+        let (found, _) = explored(Profile::Spec, 2, runs_short(name, 0));
+        assert!(found.findings > 0, "{name}: nobody waits for what is no sentinel");
+    }
+    let mut simulation = Simulation::new(Config::pes(2)).unwrap();
+    let run = runs_short("halves_that_nothing_equals", 0x8000);
+    let found = simulation.explore(Explore::random(40, 1), run, |_| ControlFlow::<()>::Continue(())).unwrap();
+    assert!(found.findings > 0, "nothing equals a number that is none of 16 bits");
+}
+
 #[test]
 fn what_is_no_number_equals_nothing() {
     let mut simulation = Simulation::new(Config::pes(2)).unwrap();

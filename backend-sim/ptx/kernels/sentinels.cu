@@ -58,3 +58,51 @@ extern "C" __global__ void zero_of_either_sign(ALL) {
 extern "C" __global__ void not_a_number(ALL) {
     packets(slots, out, [](float x) { return x == __int_as_float(0x7fc00000); });
 }
+
+// Packets of four numbers of 16 bits, which are widened before they are compared.
+__device__ void load(const unsigned short *from, unsigned short (&p)[4]) {
+    asm volatile("ld.volatile.global.v4.u16 {%0, %1, %2, %3}, [%4];" : "=h"(p[0]), "=h"(p[1]), "=h"(p[2]), "=h"(p[3]) : "l"(from) : "memory");
+}
+
+__device__ void store(unsigned short *to, const unsigned short (&p)[4]) {
+    asm volatile("st.volatile.global.v4.u16 [%0], {%1, %2, %3, %4};" ::"l"(to), "h"(p[0]), "h"(p[1]), "h"(p[2]), "h"(p[3]) : "memory");
+}
+
+__device__ float widen_half(unsigned short bits) {
+    float number;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(number) : "h"(bits));
+    return number;
+}
+
+__device__ float widen_bfloat(unsigned short bits) {
+    float number;
+    asm("cvt.f32.bf16 %0, %1;" : "=f"(number) : "h"(bits));
+    return number;
+}
+
+template <typename Widen, typename IsMissing>
+__device__ void short_packets(ALL, const unsigned short (&sent)[4], Widen widen, IsMissing is_missing) {
+    const int me = nvshmem_my_pe(), n = nvshmem_n_pes(), at = 4 * threadIdx.x;
+    unsigned short *words = (unsigned short *)slots, got[4];
+    store((unsigned short *)nvshmem_ptr(words, (me + 1) % n) + at, sent);
+    bool done;
+    do {
+        load(words + at, got);
+        done = !(is_missing(widen(got[0])) || is_missing(widen(got[1])) || is_missing(widen(got[2])) || is_missing(widen(got[3])));
+    } while (!done);
+    out[threadIdx.x] = widen(got[0]) + widen(got[1]) + widen(got[2]) + widen(got[3]);
+}
+
+// 1, 20, 30 and 41, and a sentinel of -0.0.
+extern "C" __global__ void halves(ALL) {
+    short_packets(slots, out, {0x3c00, 0x4d00, 0x4f80, 0x5120}, widen_half, [](float x) { return x == 0.0f && signbit(x); });
+}
+
+extern "C" __global__ void bfloats(ALL) {
+    short_packets(slots, out, {0x3f80, 0x41a0, 0x41f0, 0x4224}, widen_bfloat, [](float x) { return x == 0.0f && signbit(x); });
+}
+
+// What is compared is no number of 16 bits, so nothing is missing.
+extern "C" __global__ void halves_that_nothing_equals(ALL) {
+    short_packets(slots, out, {0x3c00, 0x4d00, 0x4f80, 0x5120}, widen_half, [](float x) { return x == -0.00000001f; });
+}

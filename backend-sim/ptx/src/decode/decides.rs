@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::again::is_strong_load;
-use super::layout::float_bits;
+use super::floats;
 use super::text::{Name, Scope, Text};
 use crate::syntax::{Instruction, Operand};
 use crate::types::Type;
@@ -31,6 +31,8 @@ pub(super) struct Decides<'a> {
     /// Registers that the loop may not change.
     pub(super) asked: BTreeSet<Name<'a>>,
     pub(super) takes: Takes<'a>,
+    /// Whether it says what the word is without another comparison.
+    pub(super) is_alone: bool,
 }
 
 /// What a look does to the word.
@@ -142,13 +144,21 @@ pub(super) fn is_same_end<'a>(one: &Until<Operand<'a>>, other: &Until<Operand<'a
 }
 
 /// What a register has of the word that was loaded.
-type Views<'a> = BTreeMap<Name<'a>, (View<Operand<'a>>, BTreeSet<usize>)>;
+#[derive(Clone)]
+struct Seen<'a> {
+    view: View<Operand<'a>>,
+    /// It is a number of this type, which has been widened.
+    widened: Option<Type>,
+    chain: BTreeSet<usize>,
+}
+
+type Views<'a> = BTreeMap<Name<'a>, Seen<'a>>;
 
 /// The comparison behind a look: the first of something that comes from the word.
 pub(super) fn decides<'a>(text: &Text<'a>, load: usize) -> Option<Decides<'a>> {
     let mut first = Vec::new();
     compare(text, load, 1, &mut first);
-    first.pop()
+    first.pop().filter(|decides| decides.is_alone)
 }
 
 /// The comparisons behind a look of something that comes from the word, so many of them.
@@ -181,7 +191,8 @@ fn compare<'a>(text: &Text<'a>, load: usize, most: usize, found: &mut Vec<Decide
         return None; // its register is wider
     }
     let whole = View::of_bits(0, of_load.mask());
-    let mut views = Views::from([(text.name(scope, loaded), (whole, BTreeSet::new()))]);
+    let loads = Seen { view: whole, widened: None, chain: BTreeSet::new() };
+    let mut views = Views::from([(text.name(scope, loaded), loads)]);
     let mut asked = BTreeSet::from([text.name(scope, base)]);
     for operand in swap {
         asked.extend(known_in(text, (scope, scope), &text.known(scope, operand))?);
@@ -200,22 +211,27 @@ fn compare<'a>(text: &Text<'a>, load: usize, most: usize, found: &mut Vec<Decide
             let (&[compare, .., ty], [_, one, other]) = (&instruction.modifiers[..], &instruction.operands[..]) else {
                 continue;
             };
-            let view = |operand: &Operand<'a>| match operand {
+            let seen = |operand: &Operand<'a>| match operand {
                 Operand::Name { name, offset: 0 } => views.get(&text.name(inner, name)).cloned(),
                 _ => None,
             };
-            let ((view, chain), against, is_mirrored) = match (view(one), view(other)) {
-                (Some(view), None) => (view, other, false),
-                (None, Some(view)) => (view, one, true),
+            let (Seen { view, widened, chain }, against, is_mirrored) = match (seen(one), seen(other)) {
+                (Some(seen), None) => (seen, other, false),
+                (None, Some(seen)) => (seen, one, true),
                 _ => continue,
             };
             let ty = Type::parse(ty)?;
             let against = text.known(inner, against);
             let is_whole = view.is_plain() && view.shift == 0 && view.mask == of_load.mask();
+            let flushes = instruction.modifiers.contains(&"ftz");
+            let is_alone = widened.is_none() || ty.is_float();
             let (compare, ty, view, against) = match (&instruction.modifiers[1..], ty.is_float()) {
-                (flushes, true) => equal_as_bits((compare, ty), flushes.contains(&"ftz"), view, &against)?,
+                (_, true) => floats::equal_as_bits((compare, ty), (flushes, widened), view, &against)?,
                 ([_], false) if ty.is_integer() || matches!(ty, Type::B16 | Type::B32 | Type::B64) => {
-                    (Compare::parse(compare, ty)?, ty, view, against)
+                    match (Compare::parse(compare, ty)?, widened) {
+                        (compare, None) => (compare, ty, view, against),
+                        (compare, Some(_)) => floats::sign((compare, ty), view, &against)?,
+                    }
                 }
                 _ => return None,
             };
@@ -228,7 +244,7 @@ fn compare<'a>(text: &Text<'a>, load: usize, most: usize, found: &mut Vec<Decide
             is_alike.then_some(())?;
             let (asked, takes, together) = (asked.clone(), takes.clone(), BTreeMap::new());
             let branches = branches.clone();
-            found.push(Decides { at, branches, chain, view, ty, compare, against, asked, takes, together });
+            found.push(Decides { at, branches, chain, view, ty, compare, against, asked, takes, together, is_alone });
             if found.len() == most || !matches!(found[0].takes, Takes::Nothing) {
                 return None;
             }
@@ -237,36 +253,6 @@ fn compare<'a>(text: &Text<'a>, load: usize, most: usize, found: &mut Vec<Decide
         step(text, at, of_load, &mut views);
     }
     None
-}
-
-/// A comparison of floating-point numbers for equality with a constant, as one of bits. `flushes`: numbers below the least normal one count as zero.
-fn equal_as_bits<'a>(
-    (compare, ty): (&str, Type),
-    flushes: bool,
-    view: View<Operand<'a>>,
-    against: &Operand<'a>,
-) -> Option<(Compare, Type, View<Operand<'a>>, Operand<'a>)> {
-    let compare = match compare {
-        "eq" => Compare::Eq,
-        "neu" => Compare::Ne, // also where one of them is not a number
-        _ => return None,
-    };
-    let (exponent, bits) = match ty {
-        Type::F16 => (0x7c00, Type::B16),
-        Type::Bf16 => (0x7f80, Type::B16),
-        Type::F32 => (0x7f80_0000, Type::B32),
-        Type::F64 => (0x7ff0_0000_0000_0000, Type::B64),
-        _ => return None,
-    };
-    let Operand::Float(number) = *against else { return None };
-    let (number, unsigned) = (float_bits(number, ty)?, ty.mask() >> 1);
-    if !view.is_plain() || view.mask != ty.mask() || number & unsigned > exponent {
-        return None; // no part of a word, or nothing equals it
-    }
-    // zero has two signs, and any other number one form
-    let zeros = if flushes { exponent } else { unsigned };
-    let (mask, number) = if number & zeros == 0 { (zeros, 0) } else { (view.mask, number) };
-    Some((compare, bits, View { mask, ..view }, Operand::Bits(number)))
 }
 
 /// A number, or a register that has the same name where the load stands: its name, if it is one. `None`: something else.
@@ -295,24 +281,36 @@ fn step<'a>(text: &Text<'a>, at: usize, loaded: Type, views: &mut Views<'a>) {
         (from, others) = (has(2), operands.get(1..2).unwrap_or_default());
     }
     text.names_of(at).for_each(|name| _ = views.remove(&name));
-    let (Some((view, mut chain)), Some(ty)) = (from, modifiers.last().and_then(|ty| Type::parse(ty))) else { return };
+    let (Some(seen), Some(ty)) = (from, modifiers.last().and_then(|ty| Type::parse(ty))) else { return };
+    let Seen { view, widened, mut chain } = seen;
     if loaded.is_signed() && ty.bytes() > loaded.bytes() {
         return;
     }
     chain.insert(at);
+    let is_widened = widened.is_some();
     match &operands[0] {
+        Operand::Name { name, offset: 0 } if is_widened || ty.is_float() && *opcode == "cvt" => {
+            let widened = match (*opcode, &modifiers[..]) {
+                ("mov", _) => widened,
+                ("cvt", ["f32", "f16" | "bf16"]) if view.is_plain() && view.mask == ty.mask() && !is_widened => {
+                    Some(ty)
+                }
+                _ => None,
+            };
+            views.extend(widened.map(|ty| (text.name(scope, name), Seen { view, widened: Some(ty), chain })));
+        }
         Operand::Name { name, offset: 0 } => {
             let others: Vec<Operand<'a>> = others.iter().map(|operand| text.known(scope, operand)).collect();
             let opcode = if is_other && *opcode == "sub" { "from" } else { opcode };
             let part = part((opcode, modifiers), &others, view, ty);
-            views.extend(part.map(|view| (text.name(scope, name), (view, chain))));
+            views.extend(part.map(|view| (text.name(scope, name), Seen { view, widened, chain })));
         }
-        Operand::Vector(all) if view.is_plain() => {
+        Operand::Vector(all) if view.is_plain() && !is_widened => {
             let bits = 8 * ty.bytes() / all.len() as u32;
             for (number, operand) in all.iter().enumerate() {
                 let part = view.clone().bits(bits * number as u32, bits);
                 if let (Operand::Name { name, offset: 0 }, Some(view)) = (operand, part) {
-                    views.insert(text.name(scope, name), (view, chain.clone()));
+                    views.insert(text.name(scope, name), Seen { view, widened, chain: chain.clone() });
                 }
             }
         }

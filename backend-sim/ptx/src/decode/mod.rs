@@ -10,6 +10,7 @@ mod besides;
 mod builder;
 mod control;
 mod decides;
+mod floats;
 mod form;
 mod fragment;
 mod group;

@@ -25,6 +25,7 @@ pub(super) fn all<'a>(text: &Text<'a>, load: usize) -> Vec<Decides<'a>> {
         })
         .collect();
     found.truncate(1);
+    found.retain(|decides| decides.is_alone);
     found.extend(both);
     found
 }
@@ -45,7 +46,8 @@ fn of_bits<'a>(first: &Decides<'a>, later: &Decides<'a>) -> Vec<Decides<'a>> {
     let mut all = Vec::new();
     for (mask, bits, result) in bits_of(first).into_iter().filter(|_| is_alike) {
         for (other_mask, other_bits, other_result) in bits_of(later) {
-            if bits & other_mask == other_bits & mask {
+            let both = (mask | other_mask, bits | other_bits);
+            if bits & other_mask == other_bits & mask && (first.is_alone && later.is_alone || is_number(both)) {
                 let together = BTreeMap::from([(first.at, result), (later.at, other_result)]);
                 let view = View { mask: mask | other_mask, ..first.view.clone() };
                 all.push(joined(first, later, together, view, Operand::Bits(bits | other_bits)));
@@ -53,6 +55,11 @@ fn of_bits<'a>(first: &Decides<'a>, later: &Decides<'a>) -> Vec<Decides<'a>> {
         }
     }
     all
+}
+
+/// Whether these bits of 16, as a mask says, are all and those of a number, of either type.
+fn is_number((mask, bits): (u64, u64)) -> bool {
+    mask == Type::B16.mask() && bits & (mask >> 1) <= 0x7c00
 }
 
 /// Results of a comparison that say which bits the word has: the mask of these, the bits, and the result.
@@ -90,5 +97,5 @@ fn joined<'a>(
     };
     let chain = first.chain.union(&later.chain).copied().collect();
     let asked = first.asked.union(&later.asked).copied().collect();
-    Decides { chain, asked, together, view, against, ty, compare: Compare::Eq, ..later.clone() }
+    Decides { chain, asked, together, view, against, ty, compare: Compare::Eq, is_alone: true, ..later.clone() }
 }

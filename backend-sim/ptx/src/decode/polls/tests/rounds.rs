@@ -24,6 +24,39 @@ fn an_equality_of_numbers_with_a_point_is_one_of_bits() {
     assert_eq!(around("and.b32 %r2, %r1, 255; setp.eq.f32 %p1, %r2, 0f00000000;"), NOTHING, "of some bits");
 }
 
+/// As compilers compare numbers of 16 bits.
+#[test]
+fn a_number_may_be_widened_before_it_is_compared() {
+    let widened = |ty: &str, ends: &str| {
+        polls(&format!(
+            "L: ld.volatile.global.u16 %r1, [%rd1]; cvt.f32.{ty} %r2, %r1; {ends} @%p1 bra L; mov.b32 %r3, %r2;"
+        ))
+    };
+    assert_eq!(widened("f16", "setp.neu.f32 %p1, %r2, 0fC2000000;"), ["0: Eq B16 53248, used"], "-32");
+    assert_eq!(widened("bf16", "setp.eq.f32 %p1, %r2, 0fC2000000;"), ["0: Ne B16 49664, used"]);
+    assert_eq!(widened("f16", "setp.eq.f32 %p1, %r2, 0f3F800001;"), NOTHING, "no number of 16 bits");
+    assert_eq!(widened("f16", "setp.eq.f32 %p1, %r2, 0f7FC00000;"), NOTHING, "what is no number");
+    assert_eq!(widened("f16", "setp.eq.f32 %p1, %r2, 0f7F800000;"), ["0: Ne B16 31744, used"], "the infinite one");
+    assert_eq!(widened("f16", "setp.eq.f32 %p1, %r2, 0f47800000;"), NOTHING, "it would be infinite with 16 bits");
+    let [zero, flushed] = ["setp.eq.f32 %p1, %r2, 0f00000000;", "setp.eq.ftz.f32 %p1, %r2, 0f00000000;"];
+    assert_eq!(widened("f16", zero), ["0: Ne B16 0 of >> 0 & 0x7fff, used"]);
+    assert_eq!(widened("f16", flushed), widened("f16", zero), "the least ones are none of the least with 32 bits");
+    assert_eq!(widened("bf16", flushed), ["0: Ne B16 0 of >> 0 & 0x7f80, used"], "and here they are");
+    let both = |sign: &str| {
+        let ends = format!("setp.eq.f32 %p2, %r2, 0f00000000; mov.b32 %r4, %r2; {sign} and.pred %p1, %p2, %p3;");
+        widened("bf16", &ends)
+    };
+    assert_eq!(both("setp.lt.s32 %p3, %r4, 0;"), ["0: Ne B16 32768, used"]);
+    assert_eq!(both("setp.gt.s32 %p3, %r4, -1;"), ["0: Ne B16 0, used"]);
+    assert_eq!(both("setp.lt.s32 %p3, %r4, 1;"), NOTHING, "that is more than its sign");
+    let alone = "mov.b32 %r4, %r2; setp.lt.s32 %p1, %r4, 0;";
+    assert_eq!(widened("f16", alone), NOTHING, "a conversion takes the sign of what is no number");
+    let no_number = "and.b32 %r5, %r1, 31744; setp.eq.s32 %p2, %r5, 31744; mov.b32 %r4, %r2; setp.lt.s32 %p3, %r4, 0; and.pred %p1, %p2, %p3;";
+    assert_eq!(widened("f16", no_number), NOTHING, "it may be none");
+    assert_eq!(widened("f16", "add.f32 %r4, %r2, 0f3F800000; setp.eq.f32 %p1, %r4, 0f00000000;"), NOTHING);
+    assert_eq!(widened("f16", "shr.u32 %r4, %r2, 16; setp.eq.s32 %p1, %r4, 7;"), NOTHING, "bits of another form");
+}
+
 /// As in a queue's poll: `while (taken == last) { last = load(ready); if (taken < last) break; sleep(); }`.
 #[test]
 fn a_word_may_be_compared_twice_with_a_number() {
