@@ -128,3 +128,37 @@ extern "C" __global__ void ballot_forgets_one(int *flags, int *data, int *seen) 
         while (__ballot_sync(0xffffffff, threadIdx.x == 0 || threadIdx.x >= n || load(flags + threadIdx.x) >= round) != 0xffffffff) {}
     });
 }
+
+// A function that is called votes. Each kernel has one of its own.
+template <int KERNEL>
+__device__ __noinline__ void wait_for_all(const int *flags, int round, int n) {
+    while (!__all_sync(0xffffffff, threadIdx.x >= n || load(flags + threadIdx.x) >= round)) __nanosleep(20);
+}
+
+extern "C" __global__ void votes_in_a_function(int *flags, int *data, int *seen) {
+    rounds(flags, data, seen, 2, [=](int round) { wait_for_all<0>(flags, round, nvshmem_n_pes()); });
+}
+
+__device__ __noinline__ int twice(int number) { return number + number; }
+
+// One that is called does not vote, and the kernel does.
+extern "C" __global__ void votes_beside_a_function(int *flags, int *data, int *seen) {
+    const unsigned n = nvshmem_n_pes();
+    rounds(flags, data, seen, 2, [=](int round) {
+        while (!__all_sync(0xffffffff, threadIdx.x >= n || load(flags + threadIdx.x) >= round)) {}
+        if (threadIdx.x == 0) seen[0] = twice(round) - 2 * round;
+    });
+}
+
+// Lanes other than the first vote elsewhere, and count that: PE 1 says how often, until it has seen the flag.
+extern "C" __global__ void votes_in_a_function_and_elsewhere(int *flags, int *data, int *seen) {
+    if (nvshmem_my_pe() == 0 && threadIdx.x == 0) store((int *)nvshmem_ptr(flags, 1), 1);
+    if (nvshmem_my_pe() != 1 || threadIdx.x >= 32) return;
+    int votes = 0;
+    if (threadIdx.x == 0) {
+        wait_for_all<1>(flags, 1, 1);
+    } else {
+        while (!__all_sync(0xffffffff, true)) votes++;
+    }
+    if (threadIdx.x == 1) seen[0] = votes < 2 ? votes : 2;
+}

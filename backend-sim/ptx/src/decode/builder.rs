@@ -5,9 +5,7 @@ use std::sync::Arc;
 
 use super::form::Form;
 use super::looks::Polls;
-use super::simpler::Simpler;
-use super::text::Text;
-use super::{Found, Names, Symbol, awaits, group, known, layout, polls, unused};
+use super::{Found, Names, Symbol, Waits, group, known, layout, unused};
 use crate::alu::integer;
 use crate::error::Error;
 use crate::module::Place;
@@ -73,11 +71,9 @@ pub(super) struct Builder<'m, 'a> {
 pub(super) fn function<'m, 'a>(
     names: &'m Names<'a>,
     function: &'m Function<'a>,
-    shared: u64,
+    (shared, waits): (u64, Waits<'m>),
     places: &'m mut Vec<(u32, Option<Arc<Location>>)>,
 ) -> Result<(Code, Found), Error> {
-    let simpler = Simpler::of(function);
-    let text = Text::of(function, &simpler);
     let first_place = u32::try_from(places.len()).map_err(|_| Error::new(function.line, "the text is too long"))?;
     let mut builder = Builder {
         names,
@@ -104,8 +100,8 @@ pub(super) fn function<'m, 'a>(
         is_kernel: function.is_entry,
         results_used: unused::results_used(function),
         held: group::held(function),
-        polls: Polls::new(polls::of(&text)),
-        awaits: awaits::of(&text),
+        polls: Polls::new(waits.polls),
+        awaits: waits.awaits,
         instructions: 0,
         places,
         scopes: vec![ScopeNames::default()],

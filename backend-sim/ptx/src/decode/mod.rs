@@ -28,6 +28,7 @@ mod simpler;
 mod sync;
 mod tensor;
 mod text;
+mod together;
 mod twice;
 mod unused;
 mod video;
@@ -37,6 +38,8 @@ mod wide;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use self::polls::Poll;
+use self::simpler::{Part, Simpler};
 use crate::error::Error;
 use crate::module::{External, Group, Kernel, Module, Parameter, Place, SharedVariable};
 use crate::op::Callee;
@@ -94,6 +97,12 @@ struct Found {
     shared_variables: Vec<SharedVariable>,
 }
 
+/// The loops of a function that are waits.
+struct Waits<'a> {
+    polls: BTreeMap<Part, Poll<'a>>,
+    awaits: BTreeSet<usize>,
+}
+
 pub(crate) fn module(text: &Text<'_>) -> Result<Module, Error> {
     let mut names = Names { locations: text.sources.resolve(), ..Names::default() };
     let (globals, constants) = layout::variables(text, &mut names)?;
@@ -104,9 +113,13 @@ pub(crate) fn module(text: &Text<'_>) -> Result<Module, Error> {
     let bodies: Vec<&Function<'_>> = text.functions.iter().filter(|function| function.body.is_some()).collect();
     let (bases, kernels_base) = layout::shared_bases(&bodies, names.shared)?;
     let mut shared = names.shared_variables.clone();
-    for ((function, base), index) in bodies.iter().zip(bases).zip(0..) {
+    let simpler: Vec<Simpler<'_>> = bodies.iter().map(|function| Simpler::of(function)).collect();
+    let texts: Vec<text::Text<'_>> =
+        bodies.iter().zip(&simpler).map(|(function, simpler)| text::Text::of(function, simpler)).collect();
+    let waits = texts.iter().zip(polls::of_all(&texts)).map(|(text, polls)| Waits { polls, awaits: awaits::of(text) });
+    for (((function, waits), base), index) in bodies.iter().zip(waits).zip(bases).zip(0..) {
         let base = if function.is_entry { kernels_base } else { base };
-        let (decoded, mut facts) = builder::function(&names, function, base, &mut places)?;
+        let (decoded, mut facts) = builder::function(&names, function, (base, waits), &mut places)?;
         let of_kernel = function.is_entry.then_some(index);
         shared.extend(facts.shared_variables.drain(..).map(|one| SharedVariable { kernel: of_kernel, ..one }));
         code.push(decoded);

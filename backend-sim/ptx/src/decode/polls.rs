@@ -16,29 +16,49 @@ use super::decides::{Decides, is_same_end};
 use super::rounds::{AtVotes, Walk, lead_to_one};
 use super::simpler::Part;
 use super::text::{Known, Name, Text};
+use super::together::Calls;
 use super::twice;
 use crate::syntax::{Instruction, Operand};
 use crate::world::Until;
 
-/// The looks of such loops, and what ends the loops. A loop may begin with a look before it.
-pub(super) fn of<'a>(text: &Text<'a>) -> BTreeMap<Part, Poll<'a>> {
+/// Of each function of a module, the looks of such loops, and what ends the loops. A loop may begin with a look before it.
+pub(super) fn of_all<'a>(texts: &[Text<'a>]) -> Vec<BTreeMap<Part, Poll<'a>>> {
+    let mut all: Vec<BTreeMap<usize, Poll<'a>>> = texts.iter().map(of_one).collect();
+    with_votes_among_them(texts, &mut all);
+    let by_parts = |(text, polls): (&Text<'a>, BTreeMap<usize, Poll<'a>>)| {
+        polls.into_iter().map(|(at, poll)| (text.parts[at], poll)).collect()
+    };
+    texts.iter().zip(all).map(by_parts).collect()
+}
+
+fn of_one<'a>(text: &Text<'a>) -> BTreeMap<usize, Poll<'a>> {
     let looks: Vec<usize> = (0..text.body.len()).filter(|&at| is_look(text.body[at].1)).collect();
     let (in_loops, before): (Vec<usize>, Vec<usize>) = looks.iter().partition(|&&at| text.is_in_loop(at));
     let begins = |&at: &usize| in_loops.iter().any(|&look| look > at && is_alike(text, at, look));
     let before: Vec<usize> = before.into_iter().filter(begins).collect();
-    let polls = in_loops.into_iter().chain(before).filter_map(|at| Some((at, poll(text, at)?)));
-    with_votes_among_them(text, polls.collect()).into_iter().map(|(at, poll)| (text.parts[at], poll)).collect()
+    in_loops.into_iter().chain(before).filter_map(|at| Some((at, poll(text, at)?))).collect()
 }
 
 /// Leaves out the loops in whose votes other threads may take part that do something else after a vote in vain.
-fn with_votes_among_them<'a>(text: &Text<'a>, mut polls: BTreeMap<usize, Poll<'a>>) -> BTreeMap<usize, Poll<'a>> {
+fn with_votes_among_them<'a>(texts: &[Text<'a>], all: &mut [BTreeMap<usize, Poll<'a>>]) {
+    if all.iter().flat_map(BTreeMap::values).all(|poll| poll.votes.is_empty()) {
+        return;
+    }
+    let calls = Calls::of(texts);
     loop {
-        let voted: BTreeSet<usize> = polls.values().flat_map(|poll| &poll.votes).copied().collect();
-        let is_among = |votes: &BTreeSet<usize>| text.votes_with(votes).is_some_and(|all| all.is_subset(&voted));
-        let before = polls.len();
-        polls.retain(|_, poll| poll.votes.is_empty() || is_among(&poll.votes));
-        if polls.len() == before {
-            return polls;
+        let votes_of = |(number, polls): (usize, &BTreeMap<usize, Poll<'a>>)| {
+            polls.values().flat_map(|poll| &poll.votes).map(|&at| (number, at)).collect::<Vec<_>>()
+        };
+        let voted: BTreeSet<(usize, usize)> = all.iter().enumerate().flat_map(votes_of).collect();
+        let is_among = |number: usize, votes: &BTreeSet<usize>| {
+            calls.votes_with(texts, number, votes).is_some_and(|all| all.is_subset(&voted))
+        };
+        let before: usize = all.iter().map(BTreeMap::len).sum();
+        for (number, polls) in all.iter_mut().enumerate() {
+            polls.retain(|_, poll| poll.votes.is_empty() || is_among(number, &poll.votes));
+        }
+        if all.iter().map(BTreeMap::len).sum::<usize>() == before {
+            return;
         }
     }
 }

@@ -52,6 +52,8 @@ pub(super) struct Text<'a> {
     pub(super) counters: BTreeSet<Name<'a>>,
     /// It is a kernel's.
     pub(super) is_entry: bool,
+    /// The function's name.
+    pub(super) called: &'a str,
     /// The instructions, in a simpler form where they have one.
     pub(super) body: Vec<(Scope, &'a Instruction<'a>)>,
     /// Of each of them, which one of the function it is.
@@ -65,7 +67,7 @@ pub(super) struct Text<'a> {
 impl<'a> Text<'a> {
     pub(super) fn of(function: &'a Function<'a>, simpler: &'a Simpler<'a>) -> Self {
         let mut number = 0;
-        let mut text = Self { is_entry: function.is_entry, ..Self::default() };
+        let mut text = Self { is_entry: function.is_entry, called: function.name, ..Self::default() };
         let mut open: Vec<usize> = Vec::new();
         for statement in function.body.iter().flatten() {
             let scope = open.last().copied();

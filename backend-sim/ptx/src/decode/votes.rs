@@ -7,10 +7,9 @@
 
 use std::collections::BTreeSet;
 
-use super::ballots::BALLOT;
 use super::rounds::{AtVotes, Step, Walk};
 use super::text::{Known, Name, Text, target};
-use crate::syntax::{Instruction, Operand};
+use crate::syntax::Operand;
 
 /// A vote that one thread can decide.
 pub(super) struct Vote<'a> {
@@ -57,44 +56,6 @@ impl<'a> Text<'a> {
         }
         // a way has come to other votes: their results are not known
         (walk.votes == votes).then_some(found)
-    }
-
-    /// The votes that threads of a kernel may take part in together with one of these, those included; `None`: perhaps others as well, of functions that it calls.
-    pub(super) fn votes_with(&self, votes: &BTreeSet<usize>) -> Option<BTreeSet<usize>> {
-        const KNOWN: &[&str] = &["nvshmem", "vprintf", "__assertfail"];
-        let is_known = |operand: &Operand<'_>| match operand {
-            Operand::Name { name, .. } => KNOWN.iter().any(|begin| name.starts_with(begin)),
-            _ => false,
-        };
-        let mut calls = self.body.iter().filter(|(_, instruction)| instruction.opcode == "call");
-        let is_all = self.is_entry && calls.all(|(_, call)| call.operands.iter().any(is_known));
-        let meets = |&other: &usize| votes.iter().any(|&vote| self.may_meet(vote, other));
-        is_all.then(|| (0..self.body.len()).filter(meets).collect())
-    }
-
-    /// Whether threads that come to two instructions may vote together: they need not stand at the same.
-    fn may_meet(&self, one: usize, other: usize) -> bool {
-        let [(scope, one), (other_scope, other)] = [one, other].map(|at| self.body[at]);
-        // the mask, or the number of the barrier
-        let among = if one.opcode == "vote" { 2 } else { 1 };
-        let number = |scope, instruction: &Instruction<'a>| match self.known(scope, instruction.operands.get(among)?) {
-            Operand::Bits(bits) => Some(bits as u32),
-            _ => None,
-        };
-        let are_apart = match (number(scope, one), number(other_scope, other)) {
-            (Some(one), Some(other)) => one != other,
-            _ => false,
-        };
-        let is_barrier = |instruction: &Instruction<'_>| {
-            matches!(instruction.opcode, "bar" | "barrier") && instruction.modifiers.contains(&"red")
-        };
-        let is_ballot = |instruction: &Instruction<'_>| instruction.modifiers.contains(&BALLOT);
-        !are_apart
-            && match (is_barrier(one), is_ballot(one)) {
-                (true, _) => is_barrier(other),
-                (false, true) => is_ballot(other),
-                (false, false) => other.opcode == one.opcode && other.modifiers == one.modifiers,
-            }
     }
 
     /// Where votes lead that are not in vain, and what is known there.

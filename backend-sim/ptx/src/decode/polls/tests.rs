@@ -4,10 +4,16 @@ use crate::world::{Then, View};
 
 /// The loops of a kernel with this body: the number of the load, what ends the loop, whether the word is used.
 fn polls(body: &str) -> Vec<String> {
-    let text = format!(
-        ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k()\n{{\n.reg .b32 %r<9>;\n.reg .b64 %rd<9>;\n\
-         .reg .pred %p<9>;\n{body}\nret;\n}}\n"
-    );
+    polls_of(&[(".visible .entry k", body)])
+}
+
+/// The same, of functions with these beginnings and bodies.
+fn polls_of(functions: &[(&str, &str)]) -> Vec<String> {
+    let function = |(begin, body): &(&str, &str)| {
+        format!("{begin}()\n{{\n.reg .b32 %r<9>;\n.reg .b64 %rd<9>;\n.reg .pred %p<9>;\n{body}\nret;\n}}\n")
+    };
+    let functions: String = functions.iter().map(function).collect();
+    let text = format!(".version 8.0\n.target sm_90\n.address_size 64\n{functions}");
     let text = crate::parser::parse(&text).unwrap();
     let part_in_words = |(number, element): Part| match element {
         0 => number.to_string(),
@@ -21,8 +27,11 @@ fn polls(body: &str) -> Vec<String> {
         });
         [part_in_words(part), ": ".into(), until_in_words(&until)].into_iter().chain(besides).collect()
     };
-    let (function, simpler) = (&text.functions[0], Simpler::of(&text.functions[0]));
-    of(&Text::of(function, &simpler)).into_iter().map(in_words).collect()
+    let bodies: Vec<_> = text.functions.iter().filter(|function| function.body.is_some()).collect();
+    let simpler: Vec<Simpler<'_>> = bodies.iter().map(|function| Simpler::of(function)).collect();
+    let texts: Vec<Text<'_>> =
+        bodies.iter().zip(&simpler).map(|(function, simpler)| Text::of(function, simpler)).collect();
+    of_all(&texts).into_iter().flatten().map(in_words).collect()
 }
 
 fn until_in_words(until: &Until<Operand<'_>>) -> String {

@@ -1,6 +1,6 @@
 //! Ballots that stand for votes.
 
-use super::polls;
+use super::{polls, polls_of};
 
 /// `while (ballot(mask, load(flag) == 1) != mask);`
 #[test]
@@ -41,4 +41,34 @@ fn a_ballot_may_be_about_going_on() {
     assert_eq!(votes(ballot, other), nothing, "others may vote elsewhere");
     let all = "setp.ne.s32 %p2, %r2, -1; @%p2 bra L; vote.sync.all.pred %p5, %p4, -1;";
     assert_eq!(votes(ballot, all), waits, "which is no ballot");
+}
+
+/// The loops of all functions of a module, and the votes of those that run in one kernel.
+#[test]
+fn threads_may_vote_in_functions() {
+    const VOTES: &str = "L: ld.acquire.sys.global.u32 %r1, [%rd1]; setp.eq.s32 %p1, %r1, 1; vote.sync.all.pred %p2, %p1, -1; @!%p2 bra L;";
+    const KERNEL: &str = ".visible .entry k";
+    let (waits, both, nothing): (_, _, [&str; 0]) = (["0: Eq S32 1"], ["0: Eq S32 1", "1: Eq S32 1"], []);
+    let with = |votes: &str, kernel: &str| polls_of(&[(".func f", votes), (KERNEL, kernel)]);
+    let other = "vote.sync.all.pred %p2, %p1, -1;";
+    assert_eq!(with(VOTES, "call f;"), waits);
+    assert_eq!(with(VOTES, &format!("call f; {VOTES}")), both, "threads may vote in the one or in the other");
+    assert_eq!(with(VOTES, &format!("call f; {other}")), nothing, "others may vote elsewhere");
+    assert_eq!(with(VOTES, "call f; vote.sync.all.pred %p2, %p1, 3;"), waits, "others among themselves");
+    assert_eq!(with(VOTES, "mov.u32 %r2, 3; call f; vote.sync.all.pred %p2, %p1, %r2;"), waits, "by a register");
+    assert_eq!(with(VOTES, "call f; vote.sync.all.pred %p2, %p1, %r2;"), nothing, "nobody knows with whom");
+    assert_eq!(with("add.s32 %r1, %r1, 1;", &format!("call f; {VOTES}")), both[1..], "it calls one that does not vote");
+    assert_eq!(with(other, &format!("call f; {VOTES}")), nothing, "it calls one that does");
+    assert_eq!(with(other, VOTES), waits, "nobody calls it");
+    let stores = VOTES.replace("vote", "st.global.u32 [%rd3], %r2; vote");
+    assert_eq!(with(VOTES, &format!("call f; {stores}")), nothing, "one of the loops does more");
+    let deep =
+        |votes: &str| polls_of(&[(".func g", votes), (".func f", "call g;"), (KERNEL, &format!("call f; {VOTES}"))]);
+    assert_eq!(deep(VOTES), both);
+    assert_eq!(deep(other), nothing, "it is called in the end");
+    let two = |second: &str| polls_of(&[(".func f", VOTES), (KERNEL, "call f;"), (".visible .entry k2", second)]);
+    assert_eq!(two(other), waits, "another kernel does not run in this block");
+    assert_eq!(two(&format!("call f; {other}")), nothing, "this one runs the function, too");
+    assert_eq!(with(VOTES, "call f; call h;"), nothing, "nobody knows what that does");
+    assert_eq!(with(VOTES, "call f; call nvshmem_quiet;"), waits);
 }
