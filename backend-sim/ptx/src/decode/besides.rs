@@ -66,7 +66,7 @@ impl<'a> Text<'a> {
             let (_, instruction) = self.body[load];
             let decides = decides(self, load).filter(|_| instruction.guard.is_none() && is_strong_load(instruction))?;
             let is_straight = decides.branches.is_empty() && !(load + 1..=decides.at).any(|at| self.is_label(at));
-            is_straight.then(|| (decides.at, (load, decides)))
+            is_straight.then_some((decides.at, (load, decides)))
         };
         (0..self.body.len()).filter_map(compared).collect()
     }
