@@ -85,7 +85,9 @@ pub use kernels::CudaModule;
 pub use key::Key;
 pub use launcher::{Launcher, Placement, placement};
 pub use machine::{Driver, HostLibrary, driver, host_library, kernel_module, open_library};
+#[doc(hidden)]
+pub use onesided_compile::python_folders;
 pub use pe::{CudaEvent, CudaStream, Nvshmem};
 pub use problem::Problem;
 pub use process::{Process, Settings};
-pub use search::{Origin, SONAME, library_at, python_folders};
+pub use search::{Origin, SONAME, library_at};

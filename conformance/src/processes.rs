@@ -1,7 +1,5 @@
 //! Runs programs to their end, with a limit of time.
 
-use std::env;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -54,24 +52,6 @@ pub(crate) fn run(commands: impl IntoIterator<Item = Command>, limit: Duration) 
     let status = running.statuses().iter().filter_map(failed).next_back().unwrap_or(0);
     let status = Some(status).filter(|_| !is_late);
     Ok(Ended { status, printed: printed.text(), took: start.elapsed() })
-}
-
-/// The file that a shell would run, or the file of that name in one of `others`.
-pub(crate) fn on_path(name: &str, others: &[&str]) -> Option<PathBuf> {
-    let path = env::var_os("PATH").unwrap_or_default();
-    let folders = env::split_paths(&path).chain(others.iter().map(PathBuf::from));
-    folders.map(|folder| folder.join(name)).find(|file| is_program(file))
-}
-
-#[cfg(unix)]
-pub(crate) fn is_program(file: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt as _;
-    file.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
-}
-
-#[cfg(not(unix))]
-pub(crate) fn is_program(file: &Path) -> bool {
-    file.is_file()
 }
 
 /// The printed text. If it is very long, its middle is left out.

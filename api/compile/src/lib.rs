@@ -10,6 +10,7 @@ mod nvrtc;
 mod options;
 mod place;
 mod ptx;
+mod python;
 mod search;
 
 use std::path::Path;
@@ -22,6 +23,8 @@ pub use error::CompileError;
 pub use nvrtc::Nvrtc;
 pub use options::{Options, Source};
 pub use ptx::{Cached, Ptx};
+#[doc(hidden)]
+pub use python::python_folders;
 pub use search::Origin;
 
 /// The headers that every text can include, without an include folder.

@@ -2,10 +2,8 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::Duration;
 
-use process_control::{ChildExt as _, Control as _};
+use crate::python::python_folders;
 
 /// A library of CUDA's toolkit that is opened at run time.
 #[derive(Debug, PartialEq, Eq)]
@@ -34,8 +32,6 @@ pub(crate) const NVJITLINK: Tool = Tool {
     packages: ["nvidia/cu13/lib", "nvidia/nvjitlink/lib"],
     variable: "ONESIDED_NVJITLINK",
 };
-
-const PYTHON_LIMIT: Duration = Duration::from_secs(5);
 
 /// What led to NVRTC, or to nvJitLink.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -166,27 +162,6 @@ fn absolute(file: PathBuf) -> PathBuf {
     std::path::absolute(&file).unwrap_or(file)
 }
 
-/// The folders in which `python3` looks for packages. It imports none of them: only the file matters.
-///
-/// # Errors
-/// There is no `python3`, or it does not answer within 5 s: in words.
-pub(crate) fn python_folders() -> Result<Vec<PathBuf>, String> {
-    let mut command = Command::new("python3");
-    command.args(["-c", "import sys; print('\\n'.join(sys.path))"]);
-    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
-    let answer =
-        child.and_then(|child| child.controlled_with_output().time_limit(PYTHON_LIMIT).terminate_for_timeout().wait());
-    match answer {
-        Err(error) => Err(format!("python3 cannot be asked for its packages ({error})")),
-        Ok(None) => Err(format!("python3 does not answer within {} s", PYTHON_LIMIT.as_secs())),
-        Ok(Some(output)) if !output.status.success() => Err("python3 ended with an error".to_string()),
-        Ok(Some(output)) => {
-            let printed = String::from_utf8_lossy(&output.stdout);
-            Ok(printed.lines().filter(|line| !line.is_empty()).map(PathBuf::from).collect())
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -256,13 +231,5 @@ mod tests {
     fn a_relative_path_is_no_name_for_the_loader() {
         let search = Search { argument: Some("Cargo.toml".into()), ..Search::default() };
         assert!(search.named().unwrap().unwrap().0.is_absolute());
-    }
-
-    #[test]
-    fn the_folders_of_this_machines_python_are_paths() {
-        match python_folders() {
-            Ok(folders) => assert!(folders.iter().any(|folder| folder.is_absolute()), "{folders:?}"),
-            Err(why) => assert!(why.contains("python3"), "{why}"),
-        }
     }
 }

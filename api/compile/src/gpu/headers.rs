@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::LinkError;
-use crate::search::python_folders;
+use crate::python::python_folders;
 
 /// Environment variable with folders of CUDA's headers, separated as in `PATH`.
 const VARIABLE: &str = "ONESIDED_CUDA_INCLUDE";

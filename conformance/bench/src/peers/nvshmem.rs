@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use onesided_harness::launch::on_path;
 use tempfile::TempDir;
 
 use crate::process;
@@ -129,8 +130,7 @@ fn headers(library: &Path) -> Result<PathBuf, String> {
 /// beside NVSHMEM's.
 fn toolkits(library: &Path) -> Vec<PathBuf> {
     let named = ["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(env::var_os).map(PathBuf::from);
-    let path = env::var_os("PATH").unwrap_or_default();
-    let nvcc = env::split_paths(&path).filter_map(|folder| fs::canonicalize(folder.join("nvcc")).ok());
+    let nvcc = on_path("nvcc", &[]).filter_map(|nvcc| fs::canonicalize(nvcc).ok());
     let nvcc = nvcc.filter_map(|nvcc| Some(nvcc.parent()?.parent()?.to_path_buf()));
     let packages = library.ancestors().nth(3);
     let python = packages.into_iter().flat_map(|nvidia| ["cu13", "cuda_runtime"].map(|name| nvidia.join(name)));

@@ -40,6 +40,7 @@ mod mps;
 mod nodes;
 mod port;
 mod running;
+mod programs;
 mod sharing;
 mod symptoms;
 mod ucx;
@@ -58,6 +59,8 @@ pub use nodes::no_nodes;
 pub use port::free_port;
 #[doc(hidden)]
 pub use running::cannot_start;
+pub use programs::{is_program, on_path};
+#[doc(hidden)]
 pub use running::{Event, Running};
 pub use sharing::{Services, Sharing, devices_on, most_on_one};
 #[doc(hidden)]

@@ -18,6 +18,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::group::apart;
+use super::programs::{is_program, on_path};
 
 /// What a keeper does: makes `/dev/shm` and the host name, and says that they are made. A system without the program
 /// `hostname` may let the name be written.
@@ -62,7 +63,7 @@ impl Node {
     /// A sentence that says which right or program is missing. No node is left behind then.
     pub fn make(number: usize) -> Result<Vec<Node>, String> {
         for tool in ["unshare", "nsenter"] {
-            if !is_on_path(tool) {
+            if on_path(tool, &[]).next().is_none() {
                 return Err(format!("nodes need the program {tool}: install util-linux"));
             }
         }
@@ -139,11 +140,6 @@ fn says_ready(out: ChildStdout) -> bool {
     receiver.recv_timeout(LIMIT).is_ok_and(|line| line.trim() == "ready")
 }
 
-fn is_on_path(tool: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|folder| folder.join(tool).is_file())
-}
-
 /// Which right is missing, and how to get it.
 fn refused(as_admin: &str, as_user: &str) -> String {
     let setting = |file: &str| fs::read_to_string(Path::new("/proc/sys").join(file)).unwrap_or_default();
@@ -173,10 +169,9 @@ pub fn no_nodes() -> Option<String> {
 /// missing.
 pub(super) fn check_program(program: &Path) -> io::Result<()> {
     let is_there = if program.components().count() > 1 {
-        program.is_file()
+        is_program(program)
     } else {
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+        program.to_str().is_some_and(|name| on_path(name, &[]).next().is_some())
     };
     if is_there { Ok(()) } else { Err(io::ErrorKind::NotFound.into()) }
 }

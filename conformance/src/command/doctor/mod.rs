@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use onesided::{Backend, Pe, ReduceOp, Result};
 use onesided_compile::gpu::{self, Installation};
-use onesided_harness::launch;
+use onesided_harness::launch::{self, on_path};
 use onesided_harness::say;
 use onesided_harness::tool::command::failed;
 use onesided_harness::tool::output::Output;
@@ -140,7 +140,8 @@ fn mpirun() -> std::result::Result<Tool, Problem> {
 }
 
 fn tool(what: &'static str) -> std::result::Result<PathBuf, Problem> {
-    processes::on_path(what, &[]).ok_or_else(|| Problem::NotFound { what, looked: vec!["not on PATH".to_string()] })
+    let found = on_path(what, &[]).next();
+    found.ok_or_else(|| Problem::NotFound { what, looked: vec!["not on PATH".to_string()] })
 }
 
 /// Runs a little program on the simulator, which needs only memory for stacks and heaps.

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::{Duration, SystemTime};
 
-use onesided_harness::launch::{self, Fabric, FabricOptions, Mps, Sharing, free_port};
+use onesided_harness::launch::{self, Fabric, FabricOptions, Mps, Sharing, free_port, is_program, on_path};
 use onesided_harness::say;
 use onesided_harness::tool::command::failed;
 use onesided_harness::tool::interrupt;
@@ -22,7 +22,7 @@ use onesided_harness::tool::output::Output;
 use onesided_nvshmem::Key;
 use serde::Deserialize;
 
-use crate::processes::{self, Ended, is_program, on_path};
+use crate::processes::{self, Ended};
 use parts::{Part, Rig};
 use record::{Head, Record};
 use step::{Launcher, Outcome, Shown, Step, Task, typed};
@@ -228,7 +228,7 @@ impl<'a> Run<'a> {
             date: self.date.clone(),
             gpus: machine.gpus.len(),
             no_slurm: parts::no_slurm(),
-            has_mpirun: on_path("mpirun", &[]).is_some(),
+            has_mpirun: on_path("mpirun", &[]).next().is_some(),
             patterns: self.options.patterns.clone(),
             chosen_examples: self.options.example.clone(),
             fabric: self.fabric,

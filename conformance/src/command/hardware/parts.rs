@@ -6,10 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use clap::ValueEnum;
-use onesided_harness::launch::{Fabric, Sharing};
+use onesided_harness::launch::{Fabric, Sharing, is_program, on_path};
 
 use super::step::{Expected, Launcher, Shown, Step, Task};
-use crate::processes::{is_program, on_path};
 
 /// A part of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -107,7 +106,7 @@ pub(super) fn no_slurm() -> Option<String> {
     if std::env::var_os("CUDA_VISIBLE_DEVICES").is_some() {
         return Some("CUDA_VISIBLE_DEVICES is set".to_string()); // Slurm would not know
     }
-    on_path("slurmctld", &["/usr/sbin"]).is_none().then(|| "no slurmctld".to_string())
+    on_path("slurmctld", &["/usr/sbin"]).next().is_none().then(|| "no slurmctld".to_string())
 }
 
 fn not_run(name: impl Into<String>, why: &str) -> Task {
