@@ -141,10 +141,10 @@ impl Call {
         self.refuse(format!("dst {dst} and src {src} overlap, and both are of the calling PE"))
     }
 
-    /// Refuses a bitwise reduction of floats.
+    /// Refuses a reduction that NVSHMEM does not have.
     #[inline]
     pub(crate) fn reduction(self, dtype: DType, op: ReduceOp) -> Result<()> {
-        if dtype.is_float() && op.is_bitwise() { Err(self.no_such_reduction(dtype, op)) } else { Ok(()) }
+        if op.reduces(dtype) { Ok(()) } else { Err(self.no_such_reduction(dtype, op)) }
     }
 
     #[cold]

@@ -125,6 +125,12 @@ impl ReduceOp {
         matches!(self, ReduceOp::And | ReduceOp::Or | ReduceOp::Xor)
     }
 
+    /// Whether NVSHMEM has this reduction of elements of the type.
+    #[inline]
+    pub fn reduces(self, dtype: DType) -> bool {
+        !(self.is_bitwise() && dtype.is_float())
+    }
+
     /// The name in traces and reports.
     pub fn name(self) -> &'static str {
         match self {

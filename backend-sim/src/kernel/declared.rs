@@ -4,10 +4,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use onesided::{DType, ReduceOp};
 use onesided_ptx::{External, Module};
 
 use super::name::{Function, UNSUPPORTED, Verb};
 use super::signature::Convention;
+use super::types::TYPES;
 
 const HEADERS: [&str; 2] =
     [include_str!("../../../api/compile/include/nvshmem.h"), include_str!("../../../api/compile/include/nvshmemx.h")];
@@ -221,6 +223,7 @@ fn every_declared_function_decodes() {
     let names: BTreeSet<&str> = declared.iter().map(|function| function.name.as_str()).collect();
     assert!(names.len() > 2300 && names.len() == declared.len(), "{} names", names.len());
     let mut refused = BTreeSet::new();
+    let mut others = BTreeSet::new();
     for Declared { name, parameters, names, result } in &declared {
         let function = match Function::decode(&external(name, parameters, *result)) {
             Ok(function) => function,
@@ -242,11 +245,11 @@ fn every_declared_function_decodes() {
             };
             assert_eq!(role.name(), same, "{name}");
         }
-        // Nobody declares it under the other prefix, with another group or with a queue pair besides.
-        for other in variants(name) {
-            let known = Function::of_name(&other).is_ok();
-            assert!(!known || declared.iter().any(|function| function.name == other), "{other} decodes");
-        }
+        others.extend(variants(name));
+    }
+    // Nobody declares it under the other prefix, for another type, with another group or with a queue pair besides.
+    for other in others.iter().filter(|other| !names.contains(other.as_str())) {
+        assert!(Function::of_name(other).is_err(), "{other} decodes");
     }
     let strided = |name: &&&str| name.contains("iput128") || name.contains("iget128");
     assert_eq!(refused.iter().filter(strided).count(), 6);
@@ -274,7 +277,7 @@ fn variants(name: &str) -> Vec<String> {
     let rest = ["_warp", "_warpgroup", "_block"].iter().find_map(|group| rest.strip_suffix(group)).unwrap_or(rest);
     let mut stems = vec![rest.to_owned()];
     if let Some((_, operation)) = rest.split_once('_') {
-        stems.extend(["float", "size", "ptrdiff", "short", "uchar", "int"].map(|name| format!("{name}_{operation}")));
+        stems.extend(TYPES.iter().map(|(name, ..)| format!("{name}_{operation}")));
     }
     let mut variants = Vec::new();
     for stem in stems {
@@ -283,6 +286,17 @@ fn variants(name: &str) -> Vec<String> {
         }
     }
     variants
+}
+
+#[test]
+fn the_headers_have_the_reductions_of_the_api() {
+    let declared = declared();
+    let names: BTreeSet<&str> = declared.iter().map(|function| function.name.as_str()).collect();
+    for (dtype, op) in DType::ALL.into_iter().flat_map(|dtype| ReduceOp::ALL.map(|op| (dtype, op))) {
+        let mut named = TYPES.iter().filter(|(_, known, _)| *known == dtype);
+        let is_declared = named.any(|(name, ..)| names.contains(&*format!("nvshmem_{name}_{}_reduce", op.name())));
+        assert_eq!(is_declared, op.reduces(dtype), "{} of {dtype}", op.name());
+    }
 }
 
 #[test]

@@ -30,8 +30,8 @@ pub(crate) enum Family {
     Masking,
 }
 
-/// Every type, with the families that have it.
-const TYPES: &[(&str, DType, &[Family])] = {
+/// Every type, with the families that have it. A test compares it with the headers for kernels, and with the API's reductions.
+pub(super) const TYPES: &[(&str, DType, &[Family])] = {
     use Family::{Adding, Masking, Moving, Reducing, ReducingBits, Swapping, Waiting};
     const MASKED: &[Family] = &[Moving, Reducing, ReducingBits, Waiting, Swapping, Adding, Masking];
     const COUNTED: &[Family] = &[Moving, Reducing, Waiting, Swapping, Adding];
