@@ -18,6 +18,7 @@ use std::marker::PhantomData;
 use std::ops::{Bound, Deref, RangeBounds};
 
 use crate::brand::Brand;
+use crate::count::count;
 use crate::element::Element;
 use crate::span::{AllocId, Span};
 
@@ -294,13 +295,13 @@ fn no_range(start: Bound<usize>, end: Bound<usize>, len: usize) -> ! {
         Bound::Excluded(to) => to.to_string(),
         Bound::Unbounded => String::new(),
     };
-    panic!("range {start}..{end} of a buffer or slice of {len} elements")
+    panic!("range {start}..{end} of a buffer or slice of {}", count(len, "element"))
 }
 
 #[cold]
 #[track_caller]
 fn no_element(index: usize, len: usize) -> ! {
-    panic!("element {index} of a buffer or slice of {len} elements")
+    panic!("element {index} of a buffer or slice of {}", count(len, "element"))
 }
 
 impl<T, K> Clone for Slice<'_, T, K> {

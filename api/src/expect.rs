@@ -2,6 +2,7 @@
 
 use std::fmt::Debug;
 
+use crate::count::count;
 use crate::error::{Error, Result};
 
 /// Values whose texts are shorter than this, both together, are shown whole.
@@ -47,11 +48,11 @@ fn difference(what: &str, found: &str, expected: &str) -> String {
             let [one, other] = [&found, &expected].map(|list| list.get(first).copied().unwrap_or("absent"));
             let at = difference(&format!("{what}[{first}]"), one, other);
             if found.len() != expected.len() {
-                return format!("{at}; there are {} elements, expected {}", found.len(), expected.len());
+                return format!("{at}; the length is {}, expected {}", found.len(), expected.len());
             }
-            let count = (0..longer).filter(differs).count();
-            let differ = if count == 1 { "differs" } else { "differ" };
-            return format!("{at}; {count} of {longer} elements {differ}");
+            let different = (0..longer).filter(differs).count();
+            let differ = if different == 1 { "differs" } else { "differ" };
+            return format!("{at}; {different} of {} {differ}", count(longer, "element"));
         }
     }
     // The texts are not lists; or the texts are equal and the values are not, as with NaN.
@@ -122,7 +123,7 @@ mod tests {
         let shorter = &expected[..990];
         assert_eq!(
             message(&expected[..], shorter),
-            "it[990] is 990, expected absent; there are 1000 elements, expected 990"
+            "it[990] is 990, expected absent; the length is 1000, expected 990"
         );
         let nested = |value| vec![vec![0; 100], vec![value; 100]];
         let of_nested = "it[1][0] is 1, expected 2; 100 of 100 elements differ; 1 of 2 elements differs";

@@ -8,6 +8,7 @@ use crate::backend::{ArgumentValue, Backend, LaunchRequest};
 use crate::brand::Brand;
 use crate::buffer::{Buf, RegisteredSymmetric, Slice};
 use crate::call::Call;
+use crate::count::count;
 use crate::element::Element;
 use crate::error::Result;
 use crate::issue::Issue;
@@ -335,8 +336,8 @@ impl<B: Backend> Issue<'_, B> {
         grid.check(call)?;
         let parameters = &kernel.info.parameters;
         if parameters.len() != arguments.len() {
-            let (takes, given) = (parameters.len(), arguments.len());
-            return Err(call.refuse(format!("{} takes {takes} arguments; {given} are given", kernel.info.name)));
+            let (takes, given) = (count(parameters.len(), "argument"), arguments.len());
+            return Err(call.refuse(format!("{} takes {takes}, not {given}", kernel.info.name)));
         }
         for (i, (argument, parameter)) in arguments.iter().zip(parameters).enumerate() {
             for &brand in argument.brands.all() {
@@ -345,10 +346,11 @@ impl<B: Backend> Issue<'_, B> {
             let size = argument.size;
             if size != parameter.size {
                 let Parameter { size: wanted, .. } = *parameter;
-                let what = argument.value.describe();
+                let (what, size) = (argument.value.describe(), count(size, "byte"));
                 let name = &kernel.info.name;
-                return Err(call
-                    .refuse(format!("argument {i} of {name} is {what}, of {size} bytes; the parameter has {wanted}")));
+                return Err(
+                    call.refuse(format!("argument {i} of {name} is {what}, of {size}; the parameter has {wanted}"))
+                );
             }
         }
         let request =

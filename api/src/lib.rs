@@ -33,6 +33,7 @@ mod buffer;
 mod call;
 mod capability;
 mod collective;
+mod count;
 mod effect;
 mod element;
 mod error;
@@ -68,6 +69,8 @@ pub use buffer::{
     SymmetricBuf, SymmetricSlice, kind,
 };
 pub use capability::{Capabilities, Support};
+#[doc(hidden)]
+pub use count::count;
 pub use element::{Atomic, AtomicBits, AtomicSwap, DType, Element, Waitable};
 pub use error::{Error, ErrorKind, Result};
 pub use expect::expect_eq;

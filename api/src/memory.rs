@@ -4,6 +4,7 @@ use crate::at::At;
 use crate::backend::{Backend, Layout};
 use crate::buffer::{ExternalBuf, RegisteredLocal, RegisteredSymmetric, SymmetricBuf};
 use crate::call::Call;
+use crate::count::count;
 use crate::element::Element;
 use crate::error::{ErrorKind, Result};
 use crate::operand::Own;
@@ -411,7 +412,8 @@ fn bytes_of<T: Element>(call: Call, len: usize) -> Result<usize> {
         return Err(call.refuse("the length must be at least 1"));
     }
     len.checked_mul(size_of::<T>()).filter(|&bytes| bytes <= isize::MAX as usize).ok_or_else(|| {
-        let message = format!("{len} elements of {} bytes are more than can be addressed", size_of::<T>());
+        let (elements, bytes) = (count(len, "element"), count(size_of::<T>(), "byte"));
+        let message = format!("{elements} of {bytes} are more than can be addressed");
         call.fail(ErrorKind::OutOfMemory, message)
     })
 }

@@ -9,6 +9,7 @@
 
 use std::fmt;
 
+use crate::count::count;
 use crate::element::DType;
 use crate::members::TeamId;
 use crate::operator::{AmoOp, Cmp, ReduceOp, SignalOp};
@@ -363,11 +364,13 @@ impl fmt::Display for Op {
             Op::Get { dst, src, dtype, pe, .. } => write!(f, "<{dtype}>({dst} <- {src} on PE {pe})"),
             Op::P { dst, dtype, value, pe } => write!(f, "<{dtype}>({dst} on PE {pe} <- {value:#x})"),
             Op::G { src, dtype, pe } => write!(f, "<{dtype}>({src} on PE {pe})"),
-            Op::IPut { dst, src, dst_stride, src_stride, count, dtype, pe } => {
-                write!(f, "<{dtype}>({dst} step {dst_stride} on PE {pe} <- {src} step {src_stride}, {count} elements)")
+            Op::IPut { dst, src, dst_stride, src_stride, count: elements, dtype, pe } => {
+                let elements = count(*elements, "element");
+                write!(f, "<{dtype}>({dst} step {dst_stride} on PE {pe} <- {src} step {src_stride}, {elements})")
             }
-            Op::IGet { dst, src, dst_stride, src_stride, count, dtype, pe } => {
-                write!(f, "<{dtype}>({dst} step {dst_stride} <- {src} step {src_stride} on PE {pe}, {count} elements)")
+            Op::IGet { dst, src, dst_stride, src_stride, count: elements, dtype, pe } => {
+                let elements = count(*elements, "element");
+                write!(f, "<{dtype}>({dst} step {dst_stride} <- {src} step {src_stride} on PE {pe}, {elements})")
             }
             Op::Signal { update: SignalUpdate { word, value, op }, pe } => {
                 write!(f, "({} {word} on PE {pe}, {value})", op.name())

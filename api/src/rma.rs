@@ -374,7 +374,8 @@ fn clip_strided<T: Element>(call: Call, operand: &str, len: &mut usize, stride: 
                 .refuse(format!("count {count} and stride {stride} of {operand}: neither may be above {}", u32::MAX)))
         }
         _ => {
-            Err(call.refuse(format!("{operand} has length {have}, too short for {count} elements at stride {stride}")))
+            let elements = crate::count(count, "element");
+            Err(call.refuse(format!("{operand} has length {have}, too short for {elements} at stride {stride}")))
         }
     }
 }

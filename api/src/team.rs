@@ -8,6 +8,7 @@ use std::fmt;
 use crate::at::At;
 use crate::backend::{Backend, NewTeams, TeamRequest};
 use crate::brand::Brand;
+use crate::count::count;
 use crate::error::{Error, Result};
 use crate::members::{Members, Predefined, TeamId};
 use crate::pe::{LiveKind, Pe};
@@ -329,7 +330,8 @@ impl<B: Backend> Pe<B> {
             return Err(call.refuse("config.unique_id is missing; make one with team_unique_id"));
         };
         if n_pes == 0 || n_pes > self.n_pes() || index >= n_pes {
-            let message = format!("index {index} of {n_pes} PEs: expected index < n_pes <= {}", self.n_pes());
+            let pes = count(n_pes, "PE");
+            let message = format!("index {index} of {pes}: expected index < n_pes <= {}", self.n_pes());
             return Err(call.refuse(message));
         }
         let request = TeamRequest::Init { unique_id, n_pes, index, config };

@@ -4,6 +4,7 @@
 use crate::at::At;
 use crate::backend::Tensor;
 use crate::brand::Brand;
+use crate::count::count;
 use crate::element::Element;
 use crate::error::{Error, Result};
 use crate::operand::Own;
@@ -195,7 +196,8 @@ impl TensorLayout {
             self.sizes[1..].iter().zip(&strides).map(last).sum::<u128>() + (self.sizes[0] * T::DTYPE.size()) as u128;
         if end > memory.len as u128 {
             return Err(wrong(format!(
-                "the tensor has {end} bytes from its first to its last, and memory has {}",
+                "the tensor has {} from its first to its last, and memory has {}",
+                count(end, "byte"),
                 memory.len
             )));
         }
@@ -213,11 +215,12 @@ impl TensorLayout {
         let TensorLayout { sizes, tile, strides, steps, swizzle, .. } = self;
         let rank = sizes.len();
         if !(1..=DIMENSIONS).contains(&rank) {
-            return Err(format!("sizes has {rank} dimensions; a tensor has 1 to 5"));
+            return Err(format!("sizes has {}; a tensor has 1 to 5", count(rank, "dimension")));
         }
-        let as_many = |name: &str, count: usize, right: usize, why: &str| match count == right {
+        let dimensions = count(rank, "dimension");
+        let as_many = |name: &str, given: usize, right: usize, why: &str| match given == right {
             true => Ok(()),
-            false => Err(format!("{name} has {count} numbers; a tensor of {rank} dimensions has {right}{why}")),
+            false => Err(format!("{name} has {}; a tensor of {dimensions} has {right}{why}", count(given, "number"))),
         };
         let between = |name: &str, numbers: &[usize], most: usize| match numbers
             .iter()
@@ -239,18 +242,18 @@ impl TensorLayout {
                 ));
             }
         }
-        let row = tile[0] * size;
+        let (row, bytes) = (tile[0] * size, count(size, "byte"));
         if !row.is_multiple_of(16) {
             let each = 16 / size;
             return Err(format!(
-                "tile[0] is {}, of elements of {size} bytes; it is a multiple of {each}, so that a row has one of 16 bytes",
+                "tile[0] is {}, of elements of {bytes}; it is a multiple of {each}, so that a row has one of 16 bytes",
                 tile[0]
             ));
         }
         if *swizzle != Swizzle::None && row > swizzle.bytes() {
             let most = swizzle.bytes();
             return Err(format!(
-                "tile[0] is {}, of elements of {size} bytes; with a swizzle of {most} bytes it is at most {}",
+                "tile[0] is {}, of elements of {bytes}; with a swizzle of {most} bytes it is at most {}",
                 tile[0],
                 most / size
             ));
@@ -273,10 +276,8 @@ impl TensorLayout {
                     Some(_) => "",
                     None => "; if the memory has gaps, say so with strides",
                 };
-                let stride = strides[which];
-                Err(format!(
-                    "strides[{which}] is {stride} bytes; it is a multiple of 16 and less than 1099511627776{way}"
-                ))
+                let stride = count(strides[which], "byte");
+                Err(format!("strides[{which}] is {stride}; it is a multiple of 16 and less than 1099511627776{way}"))
             }
         }
     }

@@ -3,6 +3,7 @@
 //! The loader maps a library before it knows that the file is whole. A file that was cut off (a full disk, a broken download)
 //! then ends the process with SIGBUS. So the header is read first. This does not see damage in the middle.
 
+use onesided::count;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
@@ -42,7 +43,7 @@ fn fault(path: &Path) -> io::Result<Option<String>> {
     let mut file = File::open(path)?;
     let length = file.metadata()?.len();
     if length < HEADER as u64 {
-        return Ok(Some(format!("{length} bytes are too few for a library")));
+        return Ok(Some(format!("it has {}, too few for a library", count(length, "byte"))));
     }
     let mut header = [0; HEADER];
     file.read_exact(&mut header)?;
@@ -58,7 +59,7 @@ fn fault(path: &Path) -> io::Result<Option<String>> {
     let needed = loaded_end(&mut file, &header)?;
     Ok(match needed {
         u64::MAX => Some("its table of parts is damaged".to_string()),
-        _ if needed > length => Some(format!("it is cut off: {length} bytes of at least {needed}")),
+        _ if needed > length => Some(format!("it is cut off: {} of at least {needed}", count(length, "byte"))),
         _ => None,
     })
 }

@@ -8,7 +8,7 @@ use std::ptr;
 use cudarc::driver::sys::{self, CUdevice_attribute, CUfunction_attribute, CUresult};
 use cudarc::driver::{CudaStream, DriverError, result};
 use onesided::backend::{ArgumentValue, LaunchRequest, Tensor};
-use onesided::{Argument, At, Error, Grid, Result, Together};
+use onesided::{Argument, At, Error, Grid, Result, Together, count};
 
 use crate::cuda::device;
 use crate::kernels::{CudaModule, Function};
@@ -196,9 +196,8 @@ impl Nvshmem {
         let per_block: u32 = threads.iter().product();
         if per_block > limits.threads {
             let Limits { threads: most, registers, .. } = limits;
-            return refuse(format!(
-                "{per_block} threads in a block; with {registers} registers a thread it runs {most}"
-            ));
+            let (threads, registers) = (count(per_block, "thread"), count(*registers, "register"));
+            return refuse(format!("{threads} in a block; with {registers} a thread it runs {most}"));
         }
         if shared > PLAIN_SHARED.saturating_sub(limits.shared) {
             self.device().bind(CALL, at)?;
@@ -206,8 +205,9 @@ impl Nvshmem {
             use CUdevice_attribute as D;
             let most = self.device().attribute(D::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, CALL, at)?;
             if u64::from(shared) + u64::from(own) > u64::from(most) {
+                let shared = count(shared, "byte");
                 return refuse(format!(
-                    "{shared} bytes of shared memory, and {own} that it declares; a block of this GPU has {most}"
+                    "{shared} of shared memory, and {own} that it declares; a block of this GPU has {most}"
                 ));
             }
             let what = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
@@ -226,9 +226,11 @@ impl Nvshmem {
         let total: u64 = blocks.iter().map(|&n| u64::from(n)).product();
         let most = u64::from(on_each) * u64::from(processors);
         if total > most {
+            let [blocks, threads, shared] = [(total, "block"), (per_block.into(), "thread"), (shared.into(), "byte")]
+                .map(|(n, what)| count(n, what));
             return refuse(format!(
-                "{total} blocks that must run at the same time; {most} do: {on_each} on each of {processors} multiprocessors, with \
-                 {per_block} threads and {shared} bytes of shared memory a block"
+                "{blocks} that must run at the same time; {most} do: {on_each} on each of {processors} multiprocessors, with \
+                 {threads} and {shared} of shared memory a block"
             ));
         }
         Ok(())

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use cudarc::driver::result::{self, DriverError, device};
-use onesided::InitStatus;
+use onesided::{InitStatus, count};
 
 use crate::library::{self, Library, cuda_version};
 use crate::limit::within;
@@ -215,8 +215,8 @@ impl HostLibrary {
         } else if minor < oldest {
             Some(format!("libnvshmem_host is {}, too old: {ours}; remedy: {VERSION_REMEDY}", self.release()))
         } else if !self.missing.is_empty() {
-            let (lacks, s) = (self.missing.len(), if self.missing.len() == 1 { "" } else { "s" });
-            Some(format!("libnvshmem_host lacks {lacks} function{s} that the backend needs; remedy: {ANOTHER_LIBRARY}"))
+            let functions = count(self.missing.len(), "function");
+            Some(format!("libnvshmem_host lacks {functions} that the backend needs; remedy: {ANOTHER_LIBRARY}"))
         } else {
             None
         }

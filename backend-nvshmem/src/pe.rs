@@ -11,6 +11,7 @@ use cudarc::driver::{CudaEvent as Event, CudaStream as Stream};
 use onesided::backend::{
     AllocId, KernelInfo, LaunchRequest, Layout, Live, LiveKind, NewTeams, Op, Span, TeamId, TeamRequest, Values,
 };
+use onesided::count;
 use onesided::{
     At, Backend, Capabilities, DType, Error, ErrorKind, InitStatus, Members, Predefined, ReduceOp, Result, Source,
     Support, TeamUniqueId, ThreadSupport, Version,
@@ -166,11 +167,12 @@ impl Nvshmem {
     fn release(&self, leaks: &[Live], at: At) -> Result<()> {
         let mut done = Ok(());
         for Live { what, bytes, at: made } in leaks {
+            let bytes = count(*bytes, "byte");
             let (what_it_is, size) = match what {
-                LiveKind::Buffer(_) => ("symmetric memory", format!(" of {bytes} bytes")),
-                LiveKind::ExternalMemory(_) => ("memory outside the heap", format!(" of {bytes} bytes")),
-                LiveKind::Registered(_) => ("a local registration", format!(" of {bytes} bytes")),
-                LiveKind::RegisteredSymmetric(_) => ("a symmetric registration", format!(" of {bytes} bytes")),
+                LiveKind::Buffer(_) => ("symmetric memory", format!(" of {bytes}")),
+                LiveKind::ExternalMemory(_) => ("memory outside the heap", format!(" of {bytes}")),
+                LiveKind::Registered(_) => ("a local registration", format!(" of {bytes}")),
+                LiveKind::RegisteredSymmetric(_) => ("a symmetric registration", format!(" of {bytes}")),
                 LiveKind::Team(_) => ("a team", String::new()),
             };
             let (pe, file, line) = (self.my_pe, made.file(), made.line());

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
-use onesided::{At, Bootstrap, Error, ErrorKind, InitMethod, InitStatus, Pe, Result, UniqueId, Version};
+use onesided::{At, Bootstrap, Error, ErrorKind, InitMethod, InitStatus, Pe, Result, UniqueId, Version, count};
 
 use crate::claim::Claim;
 use crate::cuda::Device;
@@ -155,7 +155,8 @@ impl Process {
             }
             InitMethod::UniqueId { id, rank, n_pes } => {
                 if rank >= n_pes {
-                    return wrong(format!("rank {rank} of {n_pes} PEs: ranks go from 0 to the number of PEs less one"));
+                    let pes = count(n_pes, "PE");
+                    return wrong(format!("rank {rank} of {pes}: ranks go from 0 to the number of PEs less one"));
                 }
                 if n_pes > MOST_PES {
                     return wrong(format!("{n_pes} PEs are more than any job has: {MOST_PES} at most"));

@@ -5,6 +5,7 @@ mod alu;
 mod block;
 mod bytes;
 mod call;
+mod count;
 mod decode;
 mod demangle;
 mod error;

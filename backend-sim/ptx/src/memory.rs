@@ -2,6 +2,7 @@
 
 use crate::block::{Who, each_lane};
 use crate::bytes::{self, gather, gather_row, in_a_row, scatter, scatter_row};
+use crate::count::count;
 use crate::module::Module;
 use crate::world::{Access, Refusal, World};
 
@@ -102,7 +103,7 @@ impl FlatMemory {
 
 #[cold]
 fn outside(address: u64, bytes: u8) -> Refusal {
-    Refusal::fault(format!("{bytes} bytes at {address:#x} lie in no allocation"))
+    Refusal::fault(format!("an access of {} at {address:#x} is in no allocation", count(bytes, "byte")))
 }
 
 impl World for FlatMemory {

@@ -7,6 +7,7 @@ use std::io::{self, Write};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::count::count;
 use crate::event::{Event, Place, who};
 
 /// The most PEs of a run.
@@ -412,10 +413,10 @@ impl Finding {
     fn check(&self) -> Result<(), String> {
         let pes = self.cluster.pes;
         if !(1..=MOST_PES).contains(&pes) {
-            return Err(format!("it has {pes} PEs, and a run has from 1 to {MOST_PES}"));
+            return Err(format!("it has {}, and a run has from 1 to {MOST_PES}", count(pes, "PE")));
         }
         let there_is = |who: &str, named: &[Option<usize>]| match named.iter().flatten().find(|pe| **pe >= pes) {
-            Some(pe) => Err(format!("{who} names PE {pe}, and there are {pes} PEs")),
+            Some(pe) => Err(format!("{who} names PE {pe}, and the run has {}", count(pes, "PE"))),
             None => Ok(()),
         };
         there_is("the verdict", &[self.verdict.pe])?;
@@ -430,7 +431,8 @@ impl Finding {
         }
         let critical = self.critical.as_ref().and_then(|critical| critical.event);
         if let Some(event) = critical.filter(|event| *event >= self.events.len()) {
-            return Err(format!("the critical step is event {event}, and there are {} events", self.events.len()));
+            let events = count(self.events.len(), "event");
+            return Err(format!("the critical step is event {event}, and the run has {events}"));
         }
         for (number, event) in self.events.iter().enumerate() {
             there_is(&format!("event {number}"), &[Some(event.pe), event.to, event.from])?;

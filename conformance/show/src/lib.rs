@@ -10,6 +10,7 @@
 //! | `perfetto.rs`, `shiviz.rs`, `sarif.rs` | for other tools |
 //! | `html/` | [`html`](fn@html): one page that shows itself |
 
+mod count;
 mod diagram;
 mod event;
 mod finding;

@@ -56,7 +56,7 @@ fn unknown_fields_are_passed_over() {
 #[test]
 fn a_finding_that_would_mislead_a_picture_is_refused() {
     for (event, field, value, why) in [
-        (20, "pe", json!(7), "event 20 names PE 7, and there are 2 PEs"),
+        (20, "pe", json!(7), "event 20 names PE 7, and the run has 2 PEs"),
         (22, "to", json!(2), "event 22 names PE 2"),
         (22, "of", json!(22), "event 22 names event 22 (of), which is not before it"),
         (31, "by", json!(99), "event 31 names event 99 (by)"),
@@ -67,7 +67,7 @@ fn a_finding_that_would_mislead_a_picture_is_refused() {
     for (place, value, why) in [
         ("/cluster/pes", json!(10_000_000_000_000_u64), "it has 10000000000000 PEs, and a run has from 1 to 32000"),
         ("/cluster/pes", json!(0), "it has 0 PEs"),
-        ("/verdict/pe", json!(7), "the verdict names PE 7, and there are 2 PEs"),
+        ("/verdict/pe", json!(7), "the verdict names PE 7, and the run has 2 PEs"),
         ("/races/0/first/pe", json!(2), "race 0 names PE 2"),
         ("/races/0/second/pe", json!(3), "race 0 names PE 3"),
         ("/races/0/pe", json!(4), "race 0 names PE 4"),
@@ -75,7 +75,7 @@ fn a_finding_that_would_mislead_a_picture_is_refused() {
         (
             "/critical",
             json!({ "text": "", "step": "", "instead": "", "proved": true, "event": 40 }),
-            "there are 40 events",
+            "the run has 40 events",
         ),
         ("/events/0/on", json!(u64::MAX), "event 0 names stream 18446744073709551615"),
         ("/events/0/piece", json!(u64::MAX), "event 0 is about piece 18446744073709551615 of "),

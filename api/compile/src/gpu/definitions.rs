@@ -153,11 +153,16 @@ fn call(function: &External) -> String {
     let sizes: Vec<String> = parameters.iter().map(ToString::to_string).collect();
     let arguments = match sizes.as_slice() {
         [] => "no argument".to_string(),
-        [one] => format!("an argument of {one} bytes"),
-        [first @ .., last] => format!("{} arguments of {} and {last} bytes", sizes.len(), first.join(", ")),
+        [one] => format!("an argument of {}", in_bytes(one)),
+        [first @ .., last] => format!("{} arguments of {} and {}", sizes.len(), first.join(", "), in_bytes(last)),
     };
-    let result = result.map_or_else(|| "no result".to_string(), |bytes| format!("a result of {bytes} bytes"));
+    let result =
+        result.map_or_else(|| "no result".to_string(), |bytes| format!("a result of {}", in_bytes(&bytes.to_string())));
     format!("{name} is called with {arguments}, and {result}")
+}
+
+fn in_bytes(size: &str) -> String {
+    format!("{size} byte{}", if size == "1" { "" } else { "s" })
 }
 
 #[cfg(test)]

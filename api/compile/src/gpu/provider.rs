@@ -35,6 +35,7 @@ impl Unit {
         let first: Vec<_> = self.functions.iter().take(3).map(|function| function.name.as_str()).collect();
         let others = match self.functions.len() - first.len() {
             0 => String::new(),
+            1 => " and another".to_string(),
             others => format!(" and {others} others"),
         };
         let once = if is_kept { "once, for the cache, " } else { "" };

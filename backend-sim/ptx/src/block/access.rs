@@ -6,6 +6,7 @@ use super::thread::Thread;
 use super::{Block, Fault, FaultKind, Halt, Stop};
 use crate::alu;
 use crate::bytes;
+use crate::count::count;
 use crate::decode::window;
 use crate::module::Place;
 use crate::op::{AtomicForm, Memory};
@@ -437,7 +438,11 @@ impl Block {
     }
 
     fn out_of_bounds(&self, index: usize, space: &str, at: u64, bytes: u8, end: usize, place: Place) -> Halt {
-        let message = format!("{bytes} bytes at {at:#x} are beyond {space} memory, which has {end} bytes");
+        let message = format!(
+            "an access of {} at {at:#x} is beyond {space} memory, which has {}",
+            count(bytes, "byte"),
+            count(end, "byte")
+        );
         self.fault(FaultKind::OutOfBounds, index, place, message)
     }
 
@@ -491,8 +496,9 @@ impl Block {
         }
         let what = |writes: bool| if writes { "write" } else { "read" };
         let message = format!(
-            "race in shared memory: nothing orders the {} of {bytes} bytes at {} and an earlier {} of them",
+            "race in shared memory: nothing orders the {} of {} at {} and an earlier {} there",
             what(touch.writes),
+            count(bytes, "byte"),
             self.in_shared(at),
             what(wrote)
         );
@@ -504,8 +510,10 @@ impl Block {
     #[cold]
     pub(super) fn unwritten(&self, at: usize, bytes: usize, touch: &Touch) -> Halt {
         let variable = self.in_shared(at);
-        let message =
-            format!("{bytes} bytes of shared memory at {variable} are read, and nobody has written all of them");
+        let message = format!(
+            "a read of {} of shared memory at {variable}, which nobody has written in full",
+            count(bytes, "byte")
+        );
         self.fault(FaultKind::Uninitialized, touch.thread, touch.place, message)
     }
 

@@ -14,6 +14,7 @@ use super::order::Sync;
 use super::shared::Touch;
 use super::thread::Thread;
 use super::{Block, Fault, FaultKind, Halt, Stop};
+use crate::count::count;
 use crate::decode::window;
 use crate::module::Place;
 use crate::op::{Bulk, Group};
@@ -192,7 +193,8 @@ impl Block {
         };
         let what = if touch.writes { "write" } else { "read" };
         let message = format!(
-            "race in shared memory: the {what} of {bytes} bytes at {} may come before a bulk copy that {does} them is over",
+            "race in shared memory: the {what} of {} at {} may come before a bulk copy that {does} there is over",
+            count(bytes, "byte"),
             self.in_shared(at)
         );
         let fault = Fault::new(&self.module, FaultKind::Race, self.who(touch.thread), touch.place, message);
@@ -212,7 +214,8 @@ impl Block {
     ) -> Halt {
         let (does, so) = if touch.writes { ("writes", "come before") } else { ("reads", "not see") };
         let message = format!(
-            "race in shared memory: {what} {does} {bytes} bytes at {} and may {so} an earlier write of them: nothing makes that write visible to the async proxy",
+            "race in shared memory: {what} {does} {} at {} and may {so} an earlier write there: nothing makes that write visible to the async proxy",
+            count(bytes, "byte"),
             self.in_shared(at)
         );
         let fault = Fault::new(&self.module, FaultKind::Race, self.who(touch.thread), touch.place, message);

@@ -6,6 +6,7 @@
 
 use super::shared::{By, Touch};
 use super::{Block, Fault, FaultKind, Halt, Stop};
+use crate::count::count;
 use crate::module::Place;
 use crate::op::Group;
 use crate::world::World;
@@ -191,8 +192,9 @@ impl Block {
     fn races_with(&self, writer: Writer, at: usize, bytes: usize, touch: &Touch) -> Halt {
         let Writer { thread, place, has_mbarrier } = writer;
         let message = format!(
-            "race in shared memory: nothing orders the {} of {bytes} bytes at {} and an asynchronous copy to them",
+            "race in shared memory: nothing orders the {} of {} at {} and an asynchronous copy to there",
             if touch.writes { "write" } else { "read" },
+            count(bytes, "byte"),
             self.in_shared(at)
         );
         let what = match (has_mbarrier, usize::from(thread) == touch.thread) {

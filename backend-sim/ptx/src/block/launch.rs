@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::count::count;
 use crate::module::{Kernel, Module};
 
 /// The grid, the parameters and everything else that all blocks of a launch share.
@@ -99,7 +100,8 @@ impl Launch {
         }
         if kernel.max_threads.is_some_and(|most| threads > most.into()) {
             return fail(format!(
-                "{threads} threads a block; it was compiled for at most {}",
+                "{} a block; it was compiled for at most {}",
+                count(threads, "thread"),
                 kernel.max_threads.unwrap_or(0)
             ));
         }
@@ -112,8 +114,8 @@ impl Launch {
         }
         if self.parameters.len() != kernel.parameter_bytes as usize {
             return fail(format!(
-                "{} bytes of parameters are given, it takes {}",
-                self.parameters.len(),
+                "{} of parameters given, it takes {}",
+                count(self.parameters.len(), "byte"),
                 kernel.parameter_bytes
             ));
         }

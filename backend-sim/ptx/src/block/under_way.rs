@@ -13,6 +13,7 @@ use super::group::GROUP;
 use super::shared::{By, Touch};
 use super::thread::Frame;
 use super::{Block, Fault, FaultKind, Halt, Stop};
+use crate::count::count;
 use crate::module::Place;
 use crate::op::{Factor, GroupForm, Reg};
 use crate::world::World;
@@ -282,7 +283,8 @@ impl Block {
     #[cold]
     fn races_with_product(&self, reading: &Reading, at: usize, bytes: usize, touch: &Touch) -> Halt {
         let message = format!(
-            "race in shared memory: the write of {bytes} bytes at {} may come before a product of a warp group that reads them is over",
+            "race in shared memory: the write of {} at {} may come before a product of a warp group that reads there is over",
+            count(bytes, "byte"),
             self.in_shared(at)
         );
         let [here, there] = [touch.place, reading.place].map(|place| self.module.describe(place));

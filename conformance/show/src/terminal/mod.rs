@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use anstyle::{AnsiColor, Style};
 use serde_json::Value;
 
+use crate::count::count;
 use crate::diagram::Diagram;
 use crate::event::{Event, Kind, Place};
 use crate::finding::{Finding, Race, Standing};
@@ -174,7 +175,8 @@ fn verdict(out: &mut String, finding: &Finding, to: Terminal) {
     let _ = writeln!(out, "{what} {}: {}\n", to.paint(Look::Heading, program), finding.headline());
     let nodes = if cluster.nodes > 1 { format!(" on {} nodes", cluster.nodes) } else { String::new() };
     let given = if arguments.is_empty() { String::new() } else { format!(", {}", arguments.join(" ")) };
-    let _ = writeln!(out, "  {} PEs{nodes}, profile {profile}{given}, {} events", cluster.pes, finding.events.len());
+    let (pes, events) = (count(cluster.pes, "PE"), count(finding.events.len(), "event"));
+    let _ = writeln!(out, "  {pes}{nodes}, profile {profile}{given}, {events}");
     let again = if replay.is_empty() { schedule } else { replay };
     let again = if again.len() > LONGEST { TOO_LONG } else { again };
     let _ = writeln!(out, "  {}", to.paint(Look::Faint, again));

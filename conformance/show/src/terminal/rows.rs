@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use super::{Look, Terminal};
+use crate::count::count;
 use crate::diagram::{Diagram, Lane};
 use crate::event::{Event, Kind};
 
@@ -36,7 +37,8 @@ pub(super) fn rows(diagram: &Diagram<'_>, to: Terminal) -> String {
     let header: String = lanes.iter().map(|&lane| fit(&diagram.lanes[lane].name(), width)).collect();
     let _ = writeln!(out, "       {}", to.paint(Look::Faint, header.trim_end()));
     if !earlier.is_empty() {
-        let _ = writeln!(out, "       {}", to.paint(Look::Faint, &format!("… {} events before", earlier.len())));
+        let _ =
+            writeln!(out, "       {}", to.paint(Look::Faint, &format!("… {} before", count(earlier.len(), "event"))));
     }
     let mut file = "";
     for &number in numbers {
