@@ -79,6 +79,11 @@ pub(crate) struct HeapKind {
     pub(crate) loses_updates: bool,
 }
 
+/// Why memory of the GPU cannot be a local operand beside this heap; `None` if it can.
+pub(crate) fn no_registration(heap: HeapKind, version: [i32; 3]) -> Option<&'static str> {
+    (heap.is_host && version < REGISTERS).then_some(CRASHES)
+}
+
 /// The capabilities with this heap and this version. `no_atomics` says why the host has no atomics; `None` if it has them.
 pub(crate) fn capabilities(heap: HeapKind, version: [i32; 3], no_atomics: Option<&'static str>) -> Capabilities {
     let host_atomics = no_atomics.map_or(CAPABILITIES.host_atomics, Support::Missing);
@@ -91,7 +96,7 @@ pub(crate) fn capabilities(heap: HeapKind, version: [i32; 3], no_atomics: Option
     if !heap.is_host {
         return all;
     }
-    let registration = if version < REGISTERS { Support::Missing(CRASHES) } else { CAPABILITIES.registration };
+    let registration = no_registration(heap, version).map_or(CAPABILITIES.registration, Support::Missing);
     Capabilities { registration, symmetric_registration: Support::Missing(NO_REGISTRATION), ..all }
 }
 

@@ -6,9 +6,9 @@ use std::ffi::{c_int, c_void};
 
 use cudarc::driver::sys::CUdeviceptr;
 use onesided::backend::{AllocId, Layout, Span};
-use onesided::{At, Error, ErrorKind, Result};
+use onesided::{At, Error, ErrorKind, Result, count};
 
-use crate::capabilities::{HeapKind, NO_REGISTRATION};
+use crate::capabilities::{HeapKind, NO_REGISTRATION, no_registration};
 use crate::cuda::{self, Device};
 use crate::room::Room;
 use crate::table::{Table, function};
@@ -183,15 +183,16 @@ impl Memory {
     /// Makes external memory a local operand (`nvshmemx_buffer_register`).
     pub(crate) fn register_local(&self, table: &Table, device: &Device, alloc: AllocId, at: At) -> Result<()> {
         const CALL: &str = "register_local";
+        if let Some(why) = no_registration(self.heap.get(), table.version) {
+            let message = format!("{why}; remedy: NVSHMEM 3.8 or later, or a heap on the GPU");
+            return Err(Error::new(ErrorKind::Unsupported, CALL, message, at));
+        }
         device.bind(CALL, at)?;
         let register = function!(table, nvshmemx_buffer_register, CALL, at);
         let mapping = self.mapping(alloc.external().expect("external memory"));
         // SAFETY: the whole of a mapping, which stays until it is unregistered: the API's handles see to that.
         let status = unsafe { register(mapping.address() as *mut c_void, mapping.size()) };
-        if status != 0 && self.heap.get().is_host {
-            return Err(Error::new(ErrorKind::Unsupported, CALL, NO_REGISTRATION, at));
-        }
-        check(status, "nvshmemx_buffer_register", CALL, at)
+        if status == 0 { Ok(()) } else { Err(not_registered(status, mapping.size(), self.heap.get(), at)) }
     }
 
     /// Ends that (`nvshmemx_buffer_unregister`).
@@ -253,14 +254,44 @@ fn outside(span: Span) -> ! {
     panic!("{span} is outside its allocation")
 }
 
+/// The library refused to register memory of the GPU: its own reason, and what may help.
+#[cold]
+fn not_registered(status: c_int, bytes: usize, heap: HeapKind, at: At) -> Error {
+    let kind = match status {
+        2 => ErrorKind::OutOfMemory,
+        3 => ErrorKind::Unsupported,
+        _ => ErrorKind::Device,
+    };
+    let (bytes, name) = (count(bytes, "byte"), status_name(status));
+    let beside = match heap.is_host {
+        true => "; the heap is memory of the host (NVSHMEM_HEAP_KIND=SYSMEM); remedy: a heap on the GPU",
+        false => "",
+    };
+    let message = format!("nvshmemx_buffer_register of {bytes} of the GPU returned {status} ({name}){beside}");
+    Error::new(kind, "register_local", message, at)
+}
+
 fn no_room(bytes: usize, why: &str, at: At) -> Error {
-    let message = format!("the symmetric heap has no room for {bytes} bytes: {why}");
+    let message = format!("the symmetric heap has no room for {}: {why}", count(bytes, "byte"));
     Error::new(ErrorKind::OutOfMemory, "alloc", message, at)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_registration_fails_for_a_reason() {
+        let host = HeapKind { is_host: true, loses_updates: false };
+        let error = |status, heap| not_registered(status, 2 << 20, heap, At::caller());
+        let kinds = [1, 2, 3, 7].map(|status| error(status, HeapKind::default()).kind());
+        assert_eq!(kinds, [ErrorKind::Device, ErrorKind::OutOfMemory, ErrorKind::Unsupported, ErrorKind::Device]);
+        let said = error(7, host).to_string();
+        assert!(
+            said.contains("2097152 bytes of the GPU returned 7 (internal error); the heap is memory of the host"),
+            "{said}"
+        );
+    }
 
     #[test]
     fn a_span_inside_its_allocation_has_an_address() {
