@@ -454,6 +454,21 @@ pub fn span_of<B: Backend, T: Element>(pe: &Pe<B>, call: &'static str, buf: impl
 /// # Errors
 /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) when `pe` did not make the stream.
 ///
+/// Refuses the number of a PE that does not exist, for calls that only one backend has.
+///
+/// # Errors
+/// [`InvalidArgument`](crate::ErrorKind::InvalidArgument).
+///
+/// ```
+/// # use onesided::At;
+/// # onesided_sim::example(1, |pe| {
+/// assert!(onesided::backend::check_pe(pe, "my_call", 1, At::caller()).is_err());
+/// # Ok(()) });
+/// ```
+pub fn check_pe<B: Backend>(pe: &Pe<B>, call: &'static str, other: usize, at: At) -> Result<()> {
+    pe.call(call, at).pe(other).map(drop)
+}
+
 /// ```
 /// # use onesided::At;
 /// # onesided_sim::example(1, |pe| {

@@ -149,10 +149,7 @@ impl DeviceAccess for Pe<Nvshmem> {
     unsafe fn peer_ptr<T: Element>(&self, buf: impl Symmetric<T>, pe: usize) -> Result<Option<CUdeviceptr>> {
         let at = At::caller();
         let span = backend::span_of(self, "peer_ptr", buf, at)?;
-        if pe >= self.n_pes() {
-            let why = format!("there is no PE {pe}; the job has PEs 0 to {}", self.n_pes() - 1);
-            return Err(Error::invalid("peer_ptr", why, at));
-        }
+        backend::check_pe(self, "peer_ptr", pe, at)?;
         let address = self.extension().0.reachable_peer(span, pe, at)?;
         Ok(address.map(|address| address as CUdeviceptr))
     }

@@ -11,7 +11,7 @@ use crate::cuda::device;
 use crate::memory::check;
 use crate::pe::Nvshmem;
 use crate::strided::{elements, is_wide};
-use crate::table::{Reduction, function};
+use crate::table::{Reduction, by_size, call_of, function};
 
 impl Nvshmem {
     /// Performs an operation of the host. Returns the bits that it fetched, or the value with which a wait for a signal ended;
@@ -20,12 +20,10 @@ impl Nvshmem {
     pub(crate) fn issue_from_host(&self, op: &Op, values: &Values<'_>, at: At) -> Result<u64> {
         let (table, call) = (self.table, op.name());
         macro_rules! call {
-            ($name:ident($($argument:expr),* $(,)?)) => {{
-                let f = function!(table, $name, call, at);
-                // SAFETY: the addresses come from `Memory`, which asserts that each operand lies inside a living
-                // allocation; `Pe` checked PE numbers, lengths and teams. The context is bound.
-                unsafe { f($($argument),*) }
-            }};
+            ($($call:tt)*) => { call_of!(table, call, at, $($call)*) };
+        }
+        macro_rules! checked {
+            ($name:ident $arguments:tt) => { check(call!($name $arguments), stringify!($name), call, at)? };
         }
         let address = |span| self.memory.address(span);
         match op {
@@ -61,12 +59,11 @@ impl Nvshmem {
             }
             Op::P { dst, value, pe, dtype } => {
                 let (dst, pe) = (address(*dst), *pe as i32);
-                match dtype.size() {
-                    1 => call!(nvshmem_uint8_p(dst.cast(), *value as u8, pe)),
-                    2 => call!(nvshmem_uint16_p(dst.cast(), *value as u16, pe)),
-                    4 => call!(nvshmem_uint32_p(dst.cast(), *value as u32, pe)),
-                    _ => call!(nvshmem_uint64_p(dst.cast(), *value, pe)),
-                }
+                by_size!(
+                    dtype.size(),
+                    call![nvshmem_uint8_p nvshmem_uint16_p
+                          nvshmem_uint32_p nvshmem_uint64_p](dst.cast(), *value as _, pe)
+                );
             }
             Op::G { src, pe, dtype } if self.is_far(*pe) => return self.fetch_far(*src, *dtype, *pe, at),
             Op::G { src, pe, dtype } => {
@@ -86,22 +83,18 @@ impl Nvshmem {
             Op::IPut { dst, src, dst_stride, src_stride, count, dtype, pe } => {
                 let (dst, src) = (address(*dst), address(*src));
                 let (to, from, count, pe) = (*dst_stride as isize, *src_stride as isize, *count as usize, *pe as i32);
-                match dtype.size() {
-                    1 => call!(nvshmem_iput8(dst, src, to, from, count, pe)),
-                    2 => call!(nvshmem_iput16(dst, src, to, from, count, pe)),
-                    4 => call!(nvshmem_iput32(dst, src, to, from, count, pe)),
-                    _ => call!(nvshmem_iput64(dst, src, to, from, count, pe)),
-                }
+                by_size!(
+                    dtype.size(),
+                    call![nvshmem_iput8 nvshmem_iput16 nvshmem_iput32 nvshmem_iput64](dst, src, to, from, count, pe)
+                );
             }
             Op::IGet { dst, src, dst_stride, src_stride, count, dtype, pe } => {
                 let (dst, src) = (address(*dst), address(*src));
                 let (to, from, count, pe) = (*dst_stride as isize, *src_stride as isize, *count as usize, *pe as i32);
-                match dtype.size() {
-                    1 => call!(nvshmem_iget8(dst, src, to, from, count, pe)),
-                    2 => call!(nvshmem_iget16(dst, src, to, from, count, pe)),
-                    4 => call!(nvshmem_iget32(dst, src, to, from, count, pe)),
-                    _ => call!(nvshmem_iget64(dst, src, to, from, count, pe)),
-                }
+                by_size!(
+                    dtype.size(),
+                    call![nvshmem_iget8 nvshmem_iget16 nvshmem_iget32 nvshmem_iget64](dst, src, to, from, count, pe)
+                );
             }
             // The library's call copies on the legacy default stream, which waits for streams of other code. So it is not used.
             Op::SignalFetch { word } => {
@@ -133,24 +126,21 @@ impl Nvshmem {
                 if team.0 == 0 {
                     call!(nvshmem_barrier_all());
                 } else {
-                    check(call!(nvshmem_barrier(self.handle(*team))), "nvshmem_barrier", call, at)?;
+                    checked!(nvshmem_barrier(self.handle(*team)));
                 }
                 self.unclaimed.clear(); // it begins with a quiet
             }
-            Op::Sync { team } => check(call!(nvshmem_team_sync(self.handle(*team))), "nvshmem_team_sync", call, at)?,
+            Op::Sync { team } => checked!(nvshmem_team_sync(self.handle(*team))),
             Op::Broadcast { team, dst, src, root, .. } => {
                 let (dst, bytes) = (address(*dst), src.len);
-                let status = call!(nvshmem_broadcastmem(self.handle(*team), dst, address(*src), bytes, *root as i32));
-                check(status, "nvshmem_broadcastmem", call, at)?;
+                checked!(nvshmem_broadcastmem(self.handle(*team), dst, address(*src), bytes, *root as i32));
             }
             Op::Fcollect { team, dst, src, .. } => {
-                let status = call!(nvshmem_fcollectmem(self.handle(*team), address(*dst), address(*src), src.len));
-                check(status, "nvshmem_fcollectmem", call, at)?;
+                checked!(nvshmem_fcollectmem(self.handle(*team), address(*dst), address(*src), src.len));
             }
             Op::Alltoall { team, dst, src, .. } => {
                 let block = src.len / self.team_size(*team);
-                let status = call!(nvshmem_alltoallmem(self.handle(*team), address(*dst), address(*src), block));
-                check(status, "nvshmem_alltoallmem", call, at)?;
+                checked!(nvshmem_alltoallmem(self.handle(*team), address(*dst), address(*src), block));
             }
             Op::Reduce { .. } | Op::ReduceScatter { .. } => {
                 let reduction = Reduction::of(op).expect("a reduction");

@@ -12,19 +12,8 @@ use crate::capabilities::NO_ATOMICS;
 use crate::memory::check;
 use crate::pe::Nvshmem;
 use crate::strided::{elements, is_wide};
-use crate::table::{Reduction, function};
+use crate::table::{Reduction, by_size, call_of, function};
 use crate::wait::compare;
-
-/// Calls a function of the library, in a method of [`Nvshmem`]. If the library lacks it, the method returns an error. Only
-/// then is the operation's name looked up.
-macro_rules! call_of {
-    ($table:expr, $op:expr, $at:expr, $name:ident($($argument:expr),* $(,)?)) => {{
-        let f = function!($table, $name, $op.name(), $at);
-        // SAFETY: the addresses come from `Memory`, which asserts that each operand lies inside a living allocation;
-        // `Pe` checked PE numbers, lengths and teams. The stream is alive and of the context that is bound.
-        unsafe { f($($argument),*) }
-    }};
-}
 
 impl Nvshmem {
     /// Enqueues an operation.
@@ -36,7 +25,7 @@ impl Nvshmem {
     pub(crate) fn issue_on(&self, op: &Op, values: &Values<'_>, stream: &CudaStream, at: At) -> Result<()> {
         let s: cudaStream_t = stream.cu_stream().cast();
         macro_rules! call {
-            ($($call:tt)*) => { call_of!(self.table, op, at, $($call)*) };
+            ($($call:tt)*) => { call_of!(self.table, op.name(), at, $($call)*) };
         }
         let address = |span| self.memory.address(span);
         match op {
@@ -75,12 +64,13 @@ impl Nvshmem {
             }
             Op::P { dst, value, pe, dtype } => {
                 let (dst, pe) = (address(*dst), *pe as c_int);
-                match dtype.size() {
-                    1 => call!(nvshmemx_uint8_p_on_stream(dst.cast(), *value as u8, pe, s)),
-                    2 => call!(nvshmemx_uint16_p_on_stream(dst.cast(), *value as u16, pe, s)),
-                    4 => call!(nvshmemx_uint32_p_on_stream(dst.cast(), *value as u32, pe, s)),
-                    _ => call!(nvshmemx_uint64_p_on_stream(dst.cast(), *value, pe, s)),
-                }
+                by_size!(
+                    dtype.size(),
+                    call![nvshmemx_uint8_p_on_stream nvshmemx_uint16_p_on_stream
+                          nvshmemx_uint32_p_on_stream nvshmemx_uint64_p_on_stream](
+                        dst.cast(), *value as _, pe, s
+                    )
+                );
             }
             Op::Signal { update, pe } => {
                 let word = address(update.word).cast();
@@ -115,7 +105,10 @@ impl Nvshmem {
     fn issue_other_on(&self, op: &Op, values: &Values<'_>, stream: &CudaStream, at: At) -> Result<()> {
         let s: cudaStream_t = stream.cu_stream().cast();
         macro_rules! call {
-            ($($call:tt)*) => { call_of!(self.table, op, at, $($call)*) };
+            ($($call:tt)*) => { call_of!(self.table, op.name(), at, $($call)*) };
+        }
+        macro_rules! checked {
+            ($name:ident $arguments:tt) => { check(call!($name $arguments), stringify!($name), op.name(), at)? };
         }
         let address = |span| self.memory.address(span);
         match op {
@@ -132,22 +125,24 @@ impl Nvshmem {
             Op::IPut { dst, src, dst_stride, src_stride, count, dtype, pe } => {
                 let (dst, src) = (address(*dst), address(*src));
                 let (to, from, count, pe) = (*dst_stride as isize, *src_stride as isize, *count as usize, *pe as c_int);
-                match dtype.size() {
-                    1 => call!(nvshmemx_iput8_on_stream(dst, src, to, from, count, pe, s)),
-                    2 => call!(nvshmemx_iput16_on_stream(dst, src, to, from, count, pe, s)),
-                    4 => call!(nvshmemx_iput32_on_stream(dst, src, to, from, count, pe, s)),
-                    _ => call!(nvshmemx_iput64_on_stream(dst, src, to, from, count, pe, s)),
-                }
+                by_size!(
+                    dtype.size(),
+                    call![nvshmemx_iput8_on_stream nvshmemx_iput16_on_stream
+                          nvshmemx_iput32_on_stream nvshmemx_iput64_on_stream](
+                        dst, src, to, from, count, pe, s
+                    )
+                );
             }
             Op::IGet { dst, src, dst_stride, src_stride, count, dtype, pe } => {
                 let (dst, src) = (address(*dst), address(*src));
                 let (to, from, count, pe) = (*dst_stride as isize, *src_stride as isize, *count as usize, *pe as c_int);
-                match dtype.size() {
-                    1 => call!(nvshmemx_iget8_on_stream(dst, src, to, from, count, pe, s)),
-                    2 => call!(nvshmemx_iget16_on_stream(dst, src, to, from, count, pe, s)),
-                    4 => call!(nvshmemx_iget32_on_stream(dst, src, to, from, count, pe, s)),
-                    _ => call!(nvshmemx_iget64_on_stream(dst, src, to, from, count, pe, s)),
-                }
+                by_size!(
+                    dtype.size(),
+                    call![nvshmemx_iget8_on_stream nvshmemx_iget16_on_stream
+                          nvshmemx_iget32_on_stream nvshmemx_iget64_on_stream](
+                        dst, src, to, from, count, pe, s
+                    )
+                );
             }
             Op::Wait { .. } => return self.wait_on(op, values, stream, at),
             Op::Fill { dst, .. } => {
@@ -167,37 +162,23 @@ impl Nvshmem {
                 self.unclaim(op.name(), at)?; // either claims
             }
             Op::Barrier { team } => {
-                check(
-                    call!(nvshmemx_barrier_on_stream(self.handle(*team), s)),
-                    "nvshmemx_barrier_on_stream",
-                    op.name(),
-                    at,
-                )?;
+                checked!(nvshmemx_barrier_on_stream(self.handle(*team), s));
                 self.unclaimed.clear();
             }
             Op::Sync { team } => {
-                check(
-                    call!(nvshmemx_team_sync_on_stream(self.handle(*team), s)),
-                    "nvshmemx_team_sync_on_stream",
-                    op.name(),
-                    at,
-                )?;
+                checked!(nvshmemx_team_sync_on_stream(self.handle(*team), s));
             }
             Op::Broadcast { team, dst, src, root, .. } => {
                 let (dst, bytes, root) = (address(*dst), src.len, *root as c_int);
-                let status =
-                    call!(nvshmemx_broadcastmem_on_stream(self.handle(*team), dst, address(*src), bytes, root, s));
-                check(status, "nvshmemx_broadcastmem_on_stream", op.name(), at)?;
+                checked!(nvshmemx_broadcastmem_on_stream(self.handle(*team), dst, address(*src), bytes, root, s));
             }
             Op::Fcollect { team, dst, src, .. } => {
                 let (dst, bytes) = (address(*dst), src.len);
-                let status = call!(nvshmemx_fcollectmem_on_stream(self.handle(*team), dst, address(*src), bytes, s));
-                check(status, "nvshmemx_fcollectmem_on_stream", op.name(), at)?;
+                checked!(nvshmemx_fcollectmem_on_stream(self.handle(*team), dst, address(*src), bytes, s));
             }
             Op::Alltoall { team, dst, src, .. } => {
                 let (dst, block) = (address(*dst), src.len / self.team_size(*team));
-                let status = call!(nvshmemx_alltoallmem_on_stream(self.handle(*team), dst, address(*src), block, s));
-                check(status, "nvshmemx_alltoallmem_on_stream", op.name(), at)?;
+                checked!(nvshmemx_alltoallmem_on_stream(self.handle(*team), dst, address(*src), block, s));
             }
             Op::Amo { .. } => return Err(Error::new(ErrorKind::Unsupported, op.name(), NO_ATOMICS, at)),
             Op::G { .. } | Op::SignalFetch { .. } => {

@@ -170,6 +170,31 @@ macro_rules! function {
 }
 pub(crate) use function;
 
+/// Calls a function of the library for an operation. If the library lacks it, returns an error from the method; only then is the
+/// operation's name (`call`) looked up.
+macro_rules! call_of {
+    ($table:expr, $call:expr, $at:expr, $name:ident($($argument:expr),* $(,)?)) => {{
+        let f = function!($table, $name, $call, $at);
+        // SAFETY: the addresses come from `Memory`, which asserts that each operand lies inside a living allocation;
+        // `Pe` checked PE numbers, lengths and teams. A stream is alive and of the context that is bound.
+        unsafe { f($($argument),*) }
+    }};
+}
+pub(crate) use call_of;
+
+/// Calls (`call!`) the function for elements of this size, among those for 1, 2, 4 and 8 bytes.
+macro_rules! by_size {
+    ($size:expr, $call:ident![$one:ident $two:ident $four:ident $eight:ident] $arguments:tt) => {
+        match $size {
+            1 => $call!($one $arguments),
+            2 => $call!($two $arguments),
+            4 => $call!($four $arguments),
+            _ => $call!($eight $arguments),
+        }
+    };
+}
+pub(crate) use by_size;
+
 /// Refuses a library of a version that the bindings do not describe.
 fn check_version(version: [i32; 3], file: &Path) -> Result<(), Problem> {
     let [major, minor, patch] = version;
