@@ -158,7 +158,12 @@ pub enum ArgumentValue {
     /// The handle of a team, of 4 bytes.
     Team(TeamId),
     /// A structure.
-    Bytes(Vec<u8>),
+    Bytes {
+        /// Its bytes.
+        bytes: Vec<u8>,
+        /// The alignment of its type.
+        align: usize,
+    },
     /// A tensor in my own memory, of 128 bytes (`CUtensorMap`).
     Tensor(Box<Tensor>),
     /// A structure of values, each with where it begins.
@@ -178,7 +183,7 @@ impl ArgumentValue {
             ArgumentValue::Bits { size, .. } | ArgumentValue::Structure { size, .. } => *size,
             ArgumentValue::Memory(_) => 8,
             ArgumentValue::Team(_) => 4,
-            ArgumentValue::Bytes(bytes) => bytes.len(),
+            ArgumentValue::Bytes { bytes, .. } => bytes.len(),
             ArgumentValue::Tensor(_) => size_of::<TensorBytes>(),
         }
     }
@@ -200,7 +205,7 @@ impl ArgumentValue {
             ArgumentValue::Bits { bits, size, .. } => to.copy_from_slice(&bits.to_le_bytes()[..*size]),
             ArgumentValue::Memory(span) => to.copy_from_slice(&address(*span)?.to_le_bytes()),
             ArgumentValue::Team(id) => to.copy_from_slice(&team(*id).to_le_bytes()),
-            ArgumentValue::Bytes(bytes) => to.copy_from_slice(bytes),
+            ArgumentValue::Bytes { bytes, .. } => to.copy_from_slice(bytes),
             ArgumentValue::Tensor(of) => to.copy_from_slice(&tensor(of, address(of.memory)?)?),
             ArgumentValue::Structure { fields, .. } => {
                 for (start, field) in fields {
@@ -215,7 +220,7 @@ impl ArgumentValue {
     pub(crate) fn align(&self) -> usize {
         match self {
             ArgumentValue::Bits { .. } | ArgumentValue::Memory(_) | ArgumentValue::Team(_) => self.size(),
-            ArgumentValue::Bytes(_) => 1,
+            ArgumentValue::Bytes { align, .. } => *align,
             ArgumentValue::Tensor(_) => 128, // 64 before CUDA 13
             ArgumentValue::Structure { fields, .. } => fields.iter().map(|(_, field)| field.align()).max().unwrap_or(1),
         }
@@ -226,7 +231,7 @@ impl ArgumentValue {
             ArgumentValue::Bits { ty, .. } => ty,
             ArgumentValue::Memory(_) => "a pointer",
             ArgumentValue::Team(_) => "a team",
-            ArgumentValue::Bytes(_) | ArgumentValue::Structure { .. } => "a structure",
+            ArgumentValue::Bytes { .. } | ArgumentValue::Structure { .. } => "a structure",
             ArgumentValue::Tensor(_) => "a tensor map",
         }
     }
@@ -449,11 +454,6 @@ pub fn span_of<B: Backend, T: Element>(pe: &Pe<B>, call: &'static str, buf: impl
     pe.call(call, at).span("buf", buf)
 }
 
-/// The backend's stream, for calls that only one backend has.
-///
-/// # Errors
-/// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) when `pe` did not make the stream.
-///
 /// Refuses the number of a PE that does not exist, for calls that only one backend has.
 ///
 /// # Errors
@@ -469,6 +469,11 @@ pub fn check_pe<B: Backend>(pe: &Pe<B>, call: &'static str, other: usize, at: At
     pe.call(call, at).pe(other).map(drop)
 }
 
+/// The backend's stream, for calls that only one backend has.
+///
+/// # Errors
+/// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) when `pe` did not make the stream.
+///
 /// ```
 /// # use onesided::At;
 /// # onesided_sim::example(1, |pe| {

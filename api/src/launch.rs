@@ -162,10 +162,25 @@ impl Brands {
 }
 
 impl Argument {
-    /// A structure by value: its bytes, as C lays them out. Do not use it as a field of [`Argument::structure`], which does not
-    /// know its alignment.
-    pub fn bytes(bytes: &[u8]) -> Argument {
-        Argument::plain(ArgumentValue::Bytes(bytes.into()))
+    /// A structure by value: its bytes, as C lays them out, and the alignment of its type (`alignof`). Its place in an
+    /// [`Argument::structure`] depends on that.
+    ///
+    /// # Panics
+    /// If no structure has this alignment: it is a power of two, and the size a multiple of it.
+    ///
+    /// ```
+    /// // struct { float x, y; }
+    /// let bytes: Vec<u8> = [1f32, 2f32].into_iter().flat_map(f32::to_ne_bytes).collect();
+    /// let point = onesided::Argument::bytes(&bytes, 4);
+    /// ```
+    #[track_caller]
+    pub fn bytes(bytes: &[u8], align: usize) -> Argument {
+        assert!(
+            align.is_power_of_two() && bytes.len().is_multiple_of(align),
+            "no structure of {} has an alignment of {align}",
+            count(bytes.len(), "byte")
+        );
+        Argument::plain(ArgumentValue::Bytes { bytes: bytes.into(), align })
     }
 
     /// A structure by value, with these fields, laid out as in C: each field at the next multiple of its alignment. That of a tensor

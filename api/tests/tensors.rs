@@ -94,9 +94,11 @@ fn what_is_within_the_limits_is_a_map() {
         let sizes = [&whole, &rows, &five].map(TensorMap::tile_bytes);
         // In a structure it begins at a multiple of 128.
         let structure = Argument::structure(args![1i32, &whole, 2i32]);
-        let size = structure.value().size();
+        // And bytes at a multiple of their own alignment.
+        let bytes = Argument::structure(args![1i32, Argument::bytes(&[0; 8], 8), 2i32]);
+        let bytes_of = [structure, bytes].map(|argument| argument.value().size());
         pe.free(words)?;
-        Ok((sizes, size))
+        Ok((sizes, bytes_of))
     });
-    assert_eq!(found, ([4096, 4 * 86 * 4, 16], 384));
+    assert_eq!(found, ([4096, 4 * 86 * 4, 16], [384, 24]));
 }

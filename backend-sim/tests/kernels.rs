@@ -400,7 +400,7 @@ fn what_is_wrong_with_a_launch_is_said() {
         assert!(
             refused(&one, args![1i32, 2i32]).contains("argument 0 of beyond is i32, of 4 bytes; the parameter has 8")
         );
-        let vector = [Argument::null(), Argument::bytes(&[0; 16])]; // as four f32
+        let vector = [Argument::null(), Argument::bytes(&[0; 16], 4)]; // as four f32
         assert!(
             refused(&one, &vector).contains("argument 1 of beyond is a structure, of 16 bytes; the parameter has 4")
         );

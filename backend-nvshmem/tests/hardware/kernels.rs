@@ -103,7 +103,7 @@ fn arguments_arrive_as_they_are(pe: &Pe<Nvshmem>) -> Result<()> {
     let pair: Vec<u8> = [3_u64.to_ne_bytes(), 2.5_f64.to_ne_bytes()].concat();
     let stream = pe.stream()?;
     let grid = Grid::new(1, 32).shared(8 * 6532);
-    let arguments = args![&out, true, -5_i8, 0.5_f32, Argument::bytes(&pair), 1_u64 << 40];
+    let arguments = args![&out, true, -5_i8, 0.5_f32, Argument::bytes(&pair, 8), 1_u64 << 40];
     // SAFETY: the arguments have the kernel's types, and it stays inside the buffer.
     unsafe { pe.on(&stream).launch(&take, &grid, arguments)? };
     pe.synchronize(&stream)?;

@@ -58,7 +58,7 @@ fn structure<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     work[..2].copy_from_slice(&3i16.to_ne_bytes());
     work[2] = 1;
     work[8..].copy_from_slice(&2.5f64.to_ne_bytes());
-    one(pe, "structure", &thread(), &[Argument::bytes(&work)])
+    one(pe, "structure", &thread(), &[Argument::bytes(&work, 8)])
 }
 
 /// Numbers of every size, below zero too, and a null pointer.
