@@ -62,9 +62,8 @@ impl Rule for Counters {
                     counter.start = before;
                 }
                 let (number, site) = (counter.adds.len(), known.races.site_of(ticket));
-                let has_data = |site: &LintSite| site.call.starts_with("put");
-                let overtakes = |add: &Add| has_data(&add.site) && !known.races.orders(&add.ticket, ticket, pe);
-                if has_data(&site) {
+                let overtakes = |add: &Add| add.site.puts_and_signals() && !known.races.orders(&add.ticket, ticket, pe);
+                if site.puts_and_signals() {
                     let others = counter.adds.iter().enumerate().filter(|(_, add)| overtakes(add));
                     counter.unordered.extend(others.map(|(other, _)| (other, number)));
                 }

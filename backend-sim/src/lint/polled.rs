@@ -17,7 +17,7 @@ impl Rule for Polled {
             return;
         }
         let news = known.races.news(agent, pe, span);
-        let signal = news.iter().find(|(site, how)| *how == How::AtomicUpdate && site.call.contains("signal"));
+        let signal = news.iter().find(|(site, how)| *how == How::AtomicUpdate && site.signals());
         if let Some((writer, _)) = signal {
             let site = known.races.site(agent, asked);
             known.found.note(LintKind::SignalPolled, *writer, site, None);
