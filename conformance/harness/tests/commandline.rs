@@ -264,26 +264,36 @@ fn a_program_elsewhere_is_replayed_where_it_is() -> std::result::Result<(), Fail
     Ok(())
 }
 
-/// Nothing panics, and what was lost is not passed over: a full disk, a reader that has gone.
+/// Nothing panics, and what a full disk lost is not passed over. A reader that has gone changes nothing.
 fn output_that_cannot_be_written_is_an_error() -> std::result::Result<(), Failed> {
     run("counts", &["--json", "/dev/full"]).expect(2, "error: cannot write /dev/full: No space left")?;
-    let start = |out: Stdio| {
-        Command::new(env::current_exe()?).env(VARIABLE, Counts::NAME).stdout(out).stderr(Stdio::piped()).spawn()
-    };
-    let end = |child: std::process::Child| {
-        let output = child.wait_with_output()?;
+    let start = |program: &str, arguments: &[&str], out: Stdio| {
+        let mut command = Command::new(env::current_exe()?);
+        command.args(arguments).env(VARIABLE, program).stdout(out).stderr(Stdio::piped());
+        let output = command.spawn()?.wait_with_output()?;
         let err = String::from_utf8_lossy(&output.stderr).into_owned();
-        let said = Said { status: output.status.code(), out: String::new(), err };
-        said.expect(2, "error: cannot write to standard output: ")?;
-        if said.err.contains("panicked") { Err(said.err.into()) } else { Ok::<(), Failed>(()) }
+        Ok::<Said, Failed>(Said { status: output.status.code(), out: String::new(), err })
     };
     match std::fs::File::options().write(true).open("/dev/full") {
-        Ok(full) => end(start(full.into())?)?,
+        Ok(full) => start(Counts::NAME, &[], full.into())?.expect(2, "error: cannot write to standard output: ")?,
         Err(_) => println!("not run: no /dev/full"),
     }
-    let (reader, writer) = std::io::pipe()?;
-    drop(reader);
-    end(start(writer.into())?)
+    let cases: [(&str, &[&str], i32); 4] = [
+        (Counts::NAME, &[], 0),
+        (Counts::NAME, &["--json", "-"], 0),
+        (Counts::NAME, &["--help"], 0),
+        (Pairs::NAME, &["--words", "nothing at all"], 1),
+    ];
+    for (program, arguments, status) in cases {
+        let (reader, writer) = std::io::pipe()?;
+        drop(reader);
+        let said = start(program, arguments, writer.into())?;
+        said.expect(status, "")?;
+        if said.err.contains("error: ") || said.err.contains("panicked") {
+            return Err(said.err.into());
+        }
+    }
+    Ok(())
 }
 
 /// The file has what the program printed, what happened, and the program's own lines.

@@ -15,7 +15,7 @@ pub const NOT_COMPLETE: u8 = 3;
 
 /// Prints what clap says: an error, or a help text that was asked for.
 pub fn refused(error: &clap::Error) -> ExitCode {
-    match error.print() {
+    match say::unless_gone(error.print()) {
         Err(why) if !error.use_stderr() => failed(format_args!("cannot write to standard output: {why}")),
         _ => ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(FAILED)),
     }

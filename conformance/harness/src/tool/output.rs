@@ -68,7 +68,7 @@ impl Output {
                     }
                     write_to(file, write)?;
                 }
-                None => write_to(io::stdout().lock(), write)?,
+                None => say::unless_gone(write_to(io::stdout().lock(), write))?,
             }
             self.beside.as_ref().map_or(Ok(()), |beside| fs::rename(beside, &self.path))
         })();

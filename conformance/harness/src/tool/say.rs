@@ -1,5 +1,6 @@
 //! Printing without a panic. `println!` panics when the reader has gone (`ring | head -n 1`) or the disk is full. Here, the
-//! command goes on, and ends with an error.
+//! command goes on. A full disk is an error at its end. A reader that has gone is none: it has what it wanted, and whether the last lines
+//! still reach its pipe is chance, so the exit status must not depend on it.
 
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
@@ -48,9 +49,14 @@ pub fn bytes(text: &[u8]) {
         return;
     }
     let mut out = io::stdout().lock();
-    if let Err(why) = out.write_all(text).and_then(|()| out.flush()) {
+    if let Err(why) = unless_gone(out.write_all(text).and_then(|()| out.flush())) {
         lines.lost.get_or_insert_with(|| why.to_string());
     }
+}
+
+/// What became of text for standard output: fine if nobody reads it any more.
+pub(super) fn unless_gone(written: io::Result<()>) -> io::Result<()> {
+    written.or_else(|why| if why.kind() == io::ErrorKind::BrokenPipe { Ok(()) } else { Err(why) })
 }
 
 /// Whether a person sees the lines. They then may have what differs from run to run, as times do.
