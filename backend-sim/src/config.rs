@@ -1,6 +1,6 @@
 //! What a simulated machine looks like, and how far a run may go.
 
-use onesided::{At, Capabilities, Error, ErrorKind, Result, Support};
+use onesided::{At, Capabilities, Error, ErrorKind, Result, Support, count};
 
 use crate::coroutine::Ending;
 use crate::explain::Edit;
@@ -203,7 +203,6 @@ impl Config {
 
     /// The cluster in words, with what bounds a proof on it: `4 PEs under spec with up to 4 pieces a transfer`.
     pub fn in_words(&self) -> String {
-        let count = |n: usize, thing: &str| format!("{n} {thing}{}", if n == 1 { "" } else { "s" });
         let Config { pes, nodes, gpus, profile, pieces, quiet, .. } = *self;
         let quiet = if quiet == Quiet::Thread { ", where a kernel's quiet is its thread's," } else { "" };
         let on = if nodes > 1 { format!(" on {nodes} nodes") } else { String::new() };
@@ -244,12 +243,13 @@ impl Config {
             return wrong(format!("{pes} PEs; a simulation has 1 to 32000"));
         }
         if nodes == 0 || !pes.is_multiple_of(nodes) {
-            return wrong(format!("{pes} PEs do not divide into {nodes} nodes of equal size"));
+            return wrong(format!("{} cannot be spread evenly over {}", count(pes, "PE"), count(nodes, "node")));
         }
         if let Some(gpus) = gpus
             && (gpus == 0 || !gpus.is_multiple_of(nodes) || !pes.is_multiple_of(gpus))
         {
-            return wrong(format!("{gpus} GPUs do not divide {pes} PEs on {nodes} nodes into equal shares"));
+            let [pes, nodes, gpus] = [(pes, "PE"), (nodes, "node"), (gpus, "GPU")].map(|(n, what)| count(n, what));
+            return wrong(format!("{pes} on {nodes} cannot share {gpus} evenly"));
         }
         if self.pieces > MAX_PIECES {
             return wrong(format!("{} pieces; a transfer arrives in at most {MAX_PIECES}", self.pieces));
@@ -271,7 +271,7 @@ impl Config {
             return wrong("Quiet::Thread needs the race detector: races must not be Races::Ignore".into());
         }
         if self.stack < 32 << 10 {
-            return wrong(format!("a stack of {} bytes is too small; PEs need at least 32 KiB", self.stack));
+            return wrong(format!("a stack of {} is too small; PEs need at least 32 KiB", count(self.stack, "byte")));
         }
         Ok(())
     }

@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use onesided::At;
 use onesided::backend::{AllocId, Layout, Span};
+use onesided::{At, count};
 
 use crate::machine::{Id as _, PeId};
 
@@ -79,16 +79,14 @@ impl Heap {
     pub(crate) fn alloc(&mut self, layout: Layout, at: At) -> Result<AllocId, String> {
         let align = layout.align.unwrap_or(GRANULE).max(GRANULE);
         let total = layout.bytes.checked_mul(self.n_pes).filter(|&total| total <= self.left).ok_or_else(|| {
-            let (n, bytes) = (self.n_pes, layout.bytes);
-            format!(
-                "{n} PEs x {bytes} bytes is more memory than the simulation may still take ({} bytes; Config::memory)",
-                self.left
-            )
+            let (pes, bytes) = (count(self.n_pes, "PE"), count(layout.bytes, "byte"));
+            let left = count(self.left, "byte");
+            format!("{pes} x {bytes} is more memory than the simulation may still take ({left}; Config::memory)")
         })?;
         let offset = self.places.take(layout.bytes, align).ok_or_else(|| {
-            let (bytes, largest) = (layout.bytes, self.places.largest());
+            let (bytes, largest) = (count(layout.bytes, "byte"), self.places.largest());
             format!(
-                "{bytes} bytes do not fit the symmetric heap, whose largest free block has {largest} (Config::heap)"
+                "there is no room for {bytes} in the symmetric heap, whose largest free block has {largest} (Config::heap)"
             )
         })?;
         self.left -= total;
@@ -116,7 +114,8 @@ impl Heap {
     /// A new external allocation of `pe`, zeroed, or why there is no room for it.
     pub(crate) fn alloc_external(&mut self, pe: PeId, bytes: usize) -> Result<AllocId, String> {
         self.left = self.left.checked_sub(bytes).ok_or_else(|| {
-            format!("{bytes} bytes are more memory than the simulation may still take ({} bytes)", self.left)
+            let [bytes, left] = [bytes, self.left].map(|bytes| count(bytes, "byte"));
+            format!("{bytes} is more memory than the simulation may still take ({left}; Config::memory)")
         })?;
         let next = self.next_external.entry(pe).or_default();
         let number = *next;

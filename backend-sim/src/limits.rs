@@ -1,5 +1,6 @@
 //! What bounds a search: [`Budget`], [`Bound`], and when each is reached.
 
+use onesided::count;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -115,8 +116,7 @@ pub(crate) fn is_due(begun: u64) -> bool {
 impl fmt::Display for Bound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Bound::Schedules(1) => f.write_str("bounded by 1 schedule"),
-            Bound::Schedules(n) => write!(f, "bounded by {n} schedules"),
+            Bound::Schedules(n) => write!(f, "bounded by {}", count(*n, "schedule")),
             Bound::Time(time) => write!(f, "bounded by {} s", time.as_secs_f64()),
             Bound::Memory(bytes) => write!(f, "bounded by {}", size(*bytes)),
             Bound::Stopped => f.write_str("ended by you"),
@@ -129,7 +129,7 @@ impl fmt::Display for Bound {
 fn size(bytes: usize) -> String {
     let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
     let fits = units.into_iter().find(|(unit, _)| bytes >= *unit && bytes.is_multiple_of(*unit));
-    fits.map_or_else(|| format!("{bytes} bytes"), |(unit, name)| format!("{} {name}", bytes / unit))
+    fits.map_or_else(|| count(bytes, "byte"), |(unit, name)| format!("{} {name}", bytes / unit))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::fmt;
 use std::ops::ControlFlow;
 use std::time::Instant;
 
-use onesided::{Pe, Result};
+use onesided::{Pe, Result, count};
 
 use crate::config::{Config, Races};
 use crate::limits::{Bound, Budget, Limits};
@@ -170,7 +170,7 @@ impl<T> fmt::Display for Robustness<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Robustness { config, outcomes, odd, searches, .. } = self;
         let cluster = config.in_words();
-        let outcomes_in_words = format!("{outcomes} outcome{}", if *outcomes == 1 { "" } else { "s" });
+        let outcomes_in_words = count(*outcomes, "outcome");
         let unseen = searches.iter().find(|explored| !explored.complete).map(|search| {
             let bound = search.bound.map(|bound| format!(", {bound}")).unwrap_or_default();
             format!("not every schedule was seen{bound}")

@@ -1,5 +1,6 @@
 //! A search over schedules: what it visits, how far it is, and what it has shown.
 
+use onesided::count;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -220,12 +221,12 @@ impl Explored {
     pub fn proof(&self, config: &Config) -> String {
         let Explored { schedules, findings, given_up, polls_bounded, complete, bound, estimated, .. } = *self;
         let cluster = config.in_words();
-        let classes = |n: u64| format!("{n} class{}", if n == 1 { "" } else { "es" });
+        let classes = count(schedules, "class");
         if complete && findings == 0 {
             let absent = if config.races == Races::Find { NO_RACE_EITHER } else { ABSENT };
             let values = if config.values_matter { "" } else { UNLESS_VALUES_MATTER };
             let polls = if self.polls { UNLESS_POLLS_ARE_COUNTED } else { "" };
-            return format!("proved for {cluster}: {}, {absent}{values}{polls}", classes(schedules));
+            return format!("proved for {cluster}: {classes}, {absent}{values}{polls}");
         }
         let (what, seen) = match findings {
             0 => ("not proved", "nothing wrong in ".to_string()),
@@ -242,7 +243,7 @@ impl Explored {
             n => format!(", polls bounded in {n}"),
         };
         let bound = bound.map(|bound| format!(", {bound}")).unwrap_or_default();
-        format!("{what} for {cluster}: {seen}{}{of}{given_up}{polls}{bound}", classes(schedules))
+        format!("{what} for {cluster}: {seen}{classes}{of}{given_up}{polls}{bound}")
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
-use onesided::{At, Error, ErrorKind, Pe, Result};
+use onesided::{At, Error, ErrorKind, Pe, Result, count};
 
 use crate::config::{Config, Races};
 use crate::coroutine::{Pulse, must_be_alone};
@@ -371,8 +371,9 @@ impl Simulation {
         let (first, second) = (run.verdict.kind.outcome(), again.verdict.kind.outcome());
         if first != second || run.steps != again.steps {
             let what = format!(
-                "the same schedule ended with {first} after {} steps, then with {second} after {}",
-                run.steps, again.steps
+                "the same schedule ended with {first} after {}, then with {second} after {}",
+                count(run.steps, "step"),
+                again.steps
             );
             let difference = self.first_difference(&run.schedule.choices, program);
             return Err(not_deterministic(&what, difference));

@@ -79,7 +79,7 @@ fn what_a_copy_writes_is_told_by_whom_that_has_waited() {
 #[test]
 fn shared_memory_is_in_use_until_the_copy_is_over() {
     insta::assert_snapshot!(found(NO_PHASE), @r"
-    kernel copies on PE 0: race in shared memory: the read of 4 bytes at buffer+0 may come before a bulk copy that writes them is over (copies.cu:37, block 0, thread 1)
+    kernel copies on PE 0: race in shared memory: the read of 4 bytes at buffer+0 may come before a bulk copy that writes there is over (copies.cu:37, block 0, thread 1)
         the other: copies.cu:31, block 0, thread 0
         missing: a wait for the phase of its mbarrier, between copies.cu:31 and copies.cu:37
     ");
@@ -89,7 +89,7 @@ fn shared_memory_is_in_use_until_the_copy_is_over() {
         assert!(matches!(run.verdict.kind, VerdictKind::Kernel { .. }), "{}", run.verdict);
         let text = run.verdict.to_string();
         assert!(
-            text.contains("the write of 4 bytes at buffer+0 may come before a bulk copy that reads them is over"),
+            text.contains("the write of 4 bytes at buffer+0 may come before a bulk copy that reads there is over"),
             "{text}"
         );
         assert!(text.contains("missing: cp.async.bulk.wait_group.read of its thread"), "{text}");
@@ -100,7 +100,7 @@ fn shared_memory_is_in_use_until_the_copy_is_over() {
 #[test]
 fn a_copy_sees_what_was_written_behind_a_fence_only() {
     insta::assert_snapshot!(found(NO_FENCE), @r"
-    kernel copies on PE 0: race in shared memory: a bulk copy reads 8 bytes at buffer+0 and may not see an earlier write of them: nothing makes that write visible to the async proxy (copies.cu:43, block 0, thread 0)
+    kernel copies on PE 0: race in shared memory: a bulk copy reads 8 bytes at buffer+0 and may not see an earlier write there: nothing makes that write visible to the async proxy (copies.cu:43, block 0, thread 0)
         the other: copies.cu:37, block 0, thread 1
         missing: fence.proxy.async.shared::cta between copies.cu:37 and copies.cu:43, by each thread that writes, before they meet
     ");

@@ -30,7 +30,8 @@ fn an_exhausted_heap_fails_alike_on_all_pes_and_recovers() {
         pe.free(whole)?;
         Ok(failed)
     };
-    let expected = "4096 bytes do not fit the symmetric heap, whose largest free block has 2048 (Config::heap)";
+    let expected =
+        "there is no room for 4096 bytes in the symmetric heap, whose largest free block has 2048 (Config::heap)";
     let expected = (ErrorKind::OutOfMemory, expected.to_string());
     assert_eq!(in_order(config.clone(), program), vec![expected.clone(); 3]);
     assert_eq!(Vec::from_iter(results(config, program).into_keys()), [vec![expected; 3]]);
@@ -440,10 +441,10 @@ fn clusters_that_do_not_divide_are_refused() {
     for (config, why) in [
         (Config::pes(0), "0 PEs"),
         (Config::pes(40_000), "40000 PEs"),
-        (Config { nodes: 3, ..Config::pes(4) }, "do not divide into 3 nodes"),
+        (Config { nodes: 3, ..Config::pes(4) }, "4 PEs cannot be spread evenly over 3 nodes"),
         (Config { nodes: 0, ..Config::pes(4) }, "0 nodes"),
-        (Config { gpus: Some(3), ..Config::pes(4) }, "3 GPUs do not divide 4 PEs"),
-        (Config { gpus: Some(1), nodes: 2, ..Config::pes(4) }, "1 GPUs do not divide"),
+        (Config { gpus: Some(3), ..Config::pes(4) }, "4 PEs on 1 node cannot share 3 GPUs evenly"),
+        (Config { gpus: Some(1), nodes: 2, ..Config::pes(4) }, "4 PEs on 2 nodes cannot share 1 GPU evenly"),
         (Config { pieces: 0, ..Config::default() }, "at least 1"),
         (Config { pieces: 65, ..Config::default() }, "at most 64"),
         (Config { heap: 0, ..Config::default() }, "at least 1"),

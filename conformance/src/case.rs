@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use onesided::{Backend, Pe, Result};
+use onesided::{Backend, Pe, Result, count};
 use onesided_harness::hardware::protocol::Missing;
 
 /// What one PE saw in one run, as text: `x=1 y=0`. Empty for a PE that only helps.
@@ -234,7 +234,7 @@ impl<B: Backend> Case<B> {
 
 impl<B: Backend> fmt::Debug for Case<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} on {} PEs", self.name, self.pes)
+        write!(f, "{} on {}", self.name, count(self.pes, "PE"))
     }
 }
 

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 
-use onesided::Backend;
+use onesided::{Backend, count};
+use onesided_harness::tool::interrupt;
 use onesided_harness::tool::invocation::invocation;
-use onesided_harness::tool::{count, interrupt};
 use onesided_sim::{Explore, Profile, Sim};
 
 use crate::case::Case;
@@ -100,7 +100,7 @@ pub fn check(case: &Case<Sim>, settings: &Settings) -> Checked {
     let relation = if all { Relation::Equal } else { Relation::Subset };
     let difference = Difference::new(visited.outcomes.keys(), &expected, relation);
     let why = if all && !visited.complete {
-        format!("not complete after {} schedules: the case is too large", visited.schedules)
+        format!("not complete after {}: the case is too large", count(visited.schedules, "schedule"))
     } else {
         let lints = if all { lints_differ(case, settings.profile) } else { String::new() };
         let wrong = [explain(case, &difference, &visited), mislabelled(case, settings.profile, all, &visited), lints];
@@ -149,7 +149,7 @@ impl Checked {
     pub(crate) fn line(&self, width: usize, things: &str) -> String {
         let Checked { name, status, visits, outcomes, why, .. } = self;
         let status = if *status == Status::Failed { "FAILED" } else { status.name() };
-        let numbers = format!("{} of {}", count(outcomes.len() as u64, "outcome"), count(*visits, things));
+        let numbers = format!("{} of {}", count(outcomes.len(), "outcome"), count(*visits, things));
         let why = why.split("; ").filter(|part| !part.is_empty()).map(|part| format!("\n        {part}"));
         format!("{status}  {name:<width$}  {numbers}{}", why.collect::<String>())
     }

@@ -6,7 +6,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use onesided::Backend;
+use onesided::{Backend, count};
 use onesided_harness::tool::output::Output;
 use onesided_sim::Profile;
 
@@ -131,12 +131,12 @@ fn remove(file: &Path) -> Result<bool, String> {
 /// A case's file: a comment with what the outcomes belong to, then one outcome a line, sorted.
 pub fn print<'a, B: Backend>(case: &Case<B>, profile: Profile, outcomes: impl Iterator<Item = &'a str>) -> String {
     let Case { name, pes, nodes, gpus, .. } = case;
-    let mut text = format!("# {name}\n# {pes} PE{}", if *pes == 1 { "" } else { "s" });
+    let mut text = format!("# {name}\n# {}", count(*pes, "PE"));
     if *nodes > 1 {
         text += &format!(" on {nodes} nodes");
     }
     if let Some(gpus) = gpus {
-        text += &format!(" sharing {gpus} GPU{}", if *gpus == 1 { "" } else { "s" });
+        text += &format!(" sharing {}", count(*gpus, "GPU"));
     }
     text += &format!(", profile {profile}\n");
     for outcome in outcomes {

@@ -212,7 +212,7 @@ fn what_cannot_start_is_an_error() {
         assert_eq!(status(&output), 2, "{arguments:?}");
         assert!(stderr(&output).contains(why), "{arguments:?}: {}", stderr(&output));
     }
-    assert!(Job { devices: vec![0], ..job(2, "exit 0") }.start().unwrap_err().contains("1 GPUs are assigned to 2 PEs"));
+    assert!(Job { devices: vec![0], ..job(2, "exit 0") }.start().unwrap_err().contains("1 GPU for 2 PEs"));
 }
 
 /// Starts PEs that print their process numbers and wait; gives these.

@@ -127,7 +127,7 @@ fn a_race_in_shared_memory_names_the_array_and_the_barrier() {
     assert_eq!(status, 1, "{said}");
     let text = include_str!("../src/kernels/moe_dispatch.cu");
     assert!(text.contains("extern __shared__ int sent[];"), "{text}");
-    let race = "race in shared memory: nothing orders the read of 4 bytes at sent+0 and an earlier write of them (moe_dispatch.cu:";
+    let race = "race in shared memory: nothing orders the read of 4 bytes at sent+0 and an earlier write there (moe_dispatch.cu:";
     assert!(said.contains(race), "{said}");
     assert!(said.contains("\n    the other: moe_dispatch.cu:"), "{said}");
     let missing = "\n    missing: a barrier of the block (__syncthreads) ";

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use onesided::{At, Pe, Result};
+use onesided::{At, Pe, Result, count};
 
 use super::minimize::Runs;
 use super::trial::Effort;
@@ -362,7 +362,8 @@ impl fmt::Display for NoWayBack {
             NoWayBack::Proved { classes: 1 } => f.write_str("the only class of schedules behind it fails"),
             NoWayBack::Proved { classes } => write!(f, "all {classes} classes of schedules behind it fail"),
             NoWayBack::Tried { schedules } => {
-                write!(f, "none of {schedules} schedules that were tried behind it goes well")
+                let schedules = count(*schedules, "schedule");
+                write!(f, "none of {schedules} that were tried behind it goes well")
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use onesided::{At, Pe, Result};
+use onesided::{At, Pe, Result, count};
 
 use super::edit::{Edit, Ordering};
 use super::lines::{Call, Calls};
@@ -428,6 +428,11 @@ pub(super) fn proved(polls: bool) -> String {
     format!("proved{}", if polls { UNLESS_POLLS_ARE_COUNTED } else { "" })
 }
 
+/// That nothing wrong was found in so many schedules, in words.
+pub(super) fn not_proved(schedules: u64) -> String {
+    format!("nothing wrong in {}, but not proved", count(schedules, "schedule"))
+}
+
 impl fmt::Display for Fix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (number, edit) in self.edits.iter().enumerate() {
@@ -438,7 +443,7 @@ impl fmt::Display for Fix {
         match self.shown {
             Shown::Proved { polls, .. } => write!(f, ": {}", proved(polls))?,
             Shown::NothingFound { schedules } => {
-                write!(f, ": nothing wrong in {schedules} schedules, but not proved")?;
+                write!(f, ": {}", not_proved(schedules))?;
             }
         }
         match (self.is_weakest, self.sync_is_enough) {

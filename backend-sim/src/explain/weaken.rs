@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::ControlFlow;
 
-use onesided::{At, Pe, Result};
+use onesided::{At, Pe, Result, count};
 
 use super::edit::{Edit, Ordering};
 use super::fix::Shown;
@@ -182,18 +182,18 @@ fn weaker_than(call: Ordering) -> Vec<Option<Ordering>> {
 impl Weaker {
     /// What was shown for so many PEs, in a sentence.
     pub fn in_words(&self, pes: usize) -> String {
-        let s = if pes == 1 { "" } else { "s" };
+        let pes = count(pes, "PE");
         let shown = |shown: &Shown| match shown {
             Shown::Proved { polls, .. } => super::fix::proved(*polls),
-            Shown::NothingFound { schedules } => format!("nothing wrong in {schedules} schedules, but not proved"),
+            Shown::NothingFound { schedules } => super::fix::not_proved(*schedules),
         };
         match &self.enough {
-            Enough::Nothing(how) => format!("{self}: removable for {pes} PE{s}: {}", shown(how)),
+            Enough::Nothing(how) => format!("{self}: removable for {pes}: {}", shown(how)),
             Enough::Call(call, how) => {
                 let name = call.name();
-                format!("{self}: removable for {pes} PE{s} if a `{name}` takes its place: {}", shown(how))
+                format!("{self}: removable for {pes} if a `{name}` takes its place: {}", shown(how))
             }
-            Enough::Itself => format!("{self}: needed for {pes} PE{s}"),
+            Enough::Itself => format!("{self}: needed for {pes}"),
             Enough::NotTried => format!("{self}: not known: the effort did not last, or a run without it did not end"),
         }
     }

@@ -1,7 +1,7 @@
 //! [`Request`]: what one call of a device function asks for. Arguments are checked here, as the API checks those of hosts.
 
 use onesided::backend::{Against, AllocId, AmoOp, Op, SignalUpdate, Span, TeamId, Values};
-use onesided::{Cmp, DType, Members, Predefined, SignalOp};
+use onesided::{Cmp, DType, Members, Predefined, SignalOp, count};
 
 use super::name::{Form, Function, Unit, Verb};
 use super::region::Region;
@@ -181,7 +181,10 @@ impl<R: Resolve> Arguments<'_, R> {
         }
         match self.resolver.has_own(address, usize::try_from(bytes).unwrap_or(usize::MAX)) {
             true => Ok(Request::Nothing),
-            false => Err(format!("smem is not shared memory of {bytes} bytes; give the launch as much (Grid::shared)")),
+            false => {
+                let bytes = count(bytes, "byte");
+                Err(format!("smem is not shared memory of {bytes}; give the launch as much (Grid::shared)"))
+            }
         }
     }
 

@@ -1,5 +1,6 @@
 //! What each argument of a device function is, with its size, and how front ends pass arguments.
 
+use onesided::count;
 use onesided_ptx::External;
 
 use super::name::{Form, Function, Verb};
@@ -254,7 +255,7 @@ impl Function {
         let arguments: Vec<String> = arguments.map(|(role, bytes)| format!("{}: {bytes}", role.name())).collect();
         let result = match self.result() {
             0 => "without a result".to_owned(),
-            bytes => format!("with a result of {bytes} bytes"),
+            bytes => format!("with a result of {}", count(bytes, "byte")),
         };
         format!("{}({}) {result}", self.name, arguments.join(", "))
     }
@@ -294,7 +295,7 @@ pub(super) fn convention(function: &Function, external: &External, mangled: bool
     }
     let result = match external.result {
         0 => "without a result".to_owned(),
-        bytes => format!("with a result of {bytes} bytes"),
+        bytes => format!("with a result of {}", count(bytes, "byte")),
     };
     let passed = if mangled { ", all by reference, behind the address of the result" } else { "" };
     Err(format!(

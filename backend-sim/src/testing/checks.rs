@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::thread;
 
-use onesided::{Error, Pe, Result};
+use onesided::{Error, Pe, Result, count};
 
 use super::settings::Settings;
 use crate::config::Config;
@@ -75,10 +75,9 @@ impl Settings {
         marks.add(&first.verdict);
         let mut how = format!("1 in order, {} random from seed {seed}", explored.schedules - 1);
         if let Some(n) = explored.classes {
-            how += &format!(": {n} class{}", if n == 1 { "" } else { "es" });
+            how += &format!(": {}", count(n, "class"));
         }
-        let s = if explored.schedules == 1 { "" } else { "s" };
-        let done = format!("{} schedule{s} ({how}) for {}", explored.schedules, config.in_words());
+        let done = format!("{} ({how}) for {}", count(explored.schedules, "schedule"), config.in_words());
         if let Some(run) = failed {
             let (run, explained) = explain(&config, run, program)?;
             return Err(format!("fails on the last of {done}\n\n{}{explained}\n\n{}", run.verdict, self.advice(&run)));
@@ -109,9 +108,9 @@ impl Settings {
         }
         let random = Explore::random(random, self.seed);
         let (explored, _, failed) = self.search(config, random, |run| run.is_given_up(), program)?;
-        let why = || format!("{proof}; and {} random schedules from seed {}", explored.schedules, self.seed);
-        let failed = failed.filter(Run::has_finding);
-        failed.ok_or_else(|| format!("no schedule was found that fails: {}", why())).and_then(bug)
+        let random = count(explored.schedules, "random schedule");
+        let why = || format!("no schedule was found that fails: {proof}; and {random} from seed {}", self.seed);
+        failed.filter(Run::has_finding).ok_or_else(why).and_then(bug)
     }
 
     /// Visits schedules up to the first that is not right, and returns that run, recorded. `goes_on`: whether to go on behind a run that is not right. Then the

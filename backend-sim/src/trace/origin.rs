@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::ops::Range;
 
-use onesided::At;
 use onesided::backend::{AllocId, AmoOp, Effect, Moves, Op, Span, Transfer, Until};
+use onesided::{At, count};
 
 use super::writes::{Parts, operation, parts, parts_of, written};
 use super::{Event, EventKind};
@@ -363,7 +363,7 @@ fn reads(trace: &[Event], event: &Event) -> (u32, Parts) {
 impl fmt::Display for Unwritten {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Unwritten { bytes, of, alloc, made_at, copied } = self;
-        write!(f, "{bytes} of {of} bytes that ")?;
+        write!(f, "{bytes} of {} that ", count(*of, "byte"))?;
         f.write_str(if *copied { "were copied from memory that nobody has written" } else { "nobody has written" })?;
         match made_at {
             Some(at) => write!(f, " ({alloc}, made at {at})"),

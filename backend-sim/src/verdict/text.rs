@@ -3,6 +3,7 @@
 use std::fmt;
 
 use onesided::backend::{Live, LiveKind};
+use onesided::count;
 
 use super::{AgentState, Entered, Repeated, Standing, Undelivered, Verdict, VerdictKind};
 use crate::lint::Lint;
@@ -52,7 +53,8 @@ impl fmt::Display for VerdictKind {
                 leaks.iter().try_for_each(|(pe, live)| write!(f, "\n    PE {pe} holds {}", held(live)))
             }
             VerdictKind::StepLimit { steps } => {
-                write!(f, "step limit: given up after {steps} steps, and whether the run would have ended is not known")
+                let steps = count(*steps, "step");
+                write!(f, "step limit: given up after {steps}, and whether the run would have ended is not known")
             }
             VerdictKind::InstructionLimit { pe, kernel, thread, instructions, at } => {
                 write!(
@@ -138,9 +140,9 @@ fn write_lints(f: &mut fmt::Formatter<'_>, lints: &[Lint]) -> fmt::Result {
 impl fmt::Display for Undelivered {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Undelivered { pe, call, at, to, span, bytes, missing, pieces, overtaken_by } = self;
-        write!(f, "{call} by PE {pe} at {at}: {bytes} bytes of {span} on PE {to}")?;
+        write!(f, "{call} by PE {pe} at {at}: {} of {span} on PE {to}", count(*bytes, "byte"))?;
         if missing < pieces && *missing > 0 {
-            write!(f, ", {missing} of {pieces} pieces")?;
+            write!(f, ", {missing} of {}", count(*pieces, "piece"))?;
         }
         match overtaken_by {
             Some((call, at)) => write!(f, ", overtaken by {call} at {at}"),
@@ -183,8 +185,8 @@ impl fmt::Display for AgentState {
 
 fn held(live: &Live) -> String {
     let what = match live.what {
-        LiveKind::Buffer(alloc) => format!("{alloc} of {} bytes", live.bytes),
-        LiveKind::ExternalMemory(alloc) => format!("{alloc} outside the heap, of {} bytes", live.bytes),
+        LiveKind::Buffer(alloc) => format!("{alloc} of {}", count(live.bytes, "byte")),
+        LiveKind::ExternalMemory(alloc) => format!("{alloc} outside the heap, of {}", count(live.bytes, "byte")),
         LiveKind::Registered(alloc) => format!("a local registration of {alloc}"),
         LiveKind::RegisteredSymmetric(alloc) => format!("a symmetric registration, {alloc}"),
         LiveKind::Team(team) => team.to_string(),

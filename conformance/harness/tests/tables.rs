@@ -109,10 +109,11 @@ tickets under spec with up to 4 pieces a transfer
     run("tickets", &["--all", "--pes", "4,2", "--nodes", "2"])
         .expect(0, "tickets on 2 nodes under spec with up to 4")?;
     run("tickets", &["--all", "--pes", "2,5", "--heap", "1"])
-        .expect(2, "    2             error: PE 1: alloc_zeroed: 8 bytes do not fit")?;
+        .expect(2, "    2             error: PE 1: alloc_zeroed: there is no room for 8 bytes in")?;
     run("tickets", &["--all", "--pes", "0..3"])
         .expect(2, "expected a whole number from 1 to 32000, or several: 2..8")?;
-    run("tickets", &["--all", "--pes", "2,3", "--nodes", "7"]).expect(2, "error: 2 PEs do not divide into 7 nodes")
+    run("tickets", &["--all", "--pes", "2,3", "--nodes", "7"])
+        .expect(2, "error: 2 PEs cannot be spread evenly over 7 nodes")
 }
 
 fn a_failing_row_names_its_lines_and_replays() -> std::result::Result<(), Failed> {

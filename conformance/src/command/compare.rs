@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use onesided::count;
 use onesided_harness::say;
 use onesided_harness::tool::command::failed;
 use serde::Deserialize;
@@ -60,7 +61,7 @@ fn compare_files(options: &Options) -> Result<ExitCode, String> {
     let Compared { lines, both, contradictions } = compare(&a, &b)?;
     say!("");
     lines.iter().for_each(|line| say!("{line}"));
-    say!("{both} cases ran in both, {} differ, {contradictions} contradict", lines.len());
+    say!("{} ran in both; different: {}, contradicting: {contradictions}", count(both, "case"), lines.len());
     Ok(ExitCode::from(u8::from(contradictions > 0)))
 }
 

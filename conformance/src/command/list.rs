@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use onesided::Backend;
+use onesided::{Backend, count};
 use onesided_harness::say;
 use onesided_harness::tool::command::failed;
 use onesided_sim::Sim;
@@ -26,18 +26,18 @@ pub(super) fn run(options: &Options) -> ExitCode {
     for case in &cases {
         say!("{:<width$}  {}", case.name, describe(case));
     }
-    say!("{} cases", cases.len());
+    say!("{}", count(cases.len(), "case"));
     ExitCode::SUCCESS
 }
 
 /// A case's cluster: `4 PEs on 2 nodes`.
 fn describe(case: &Case<Sim>) -> String {
-    let mut text = format!("{} PE{}", case.pes, if case.pes == 1 { "" } else { "s" });
+    let mut text = count(case.pes, "PE");
     if case.nodes > 1 {
         text += &format!(" on {} nodes", case.nodes);
     }
     if let Some(gpus) = case.gpus {
-        text += &format!(" sharing {gpus} GPU{}", if gpus == 1 { "" } else { "s" });
+        text += &format!(" sharing {}", count(gpus, "GPU"));
     }
     text
 }

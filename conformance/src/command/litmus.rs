@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
+use onesided::count;
 use onesided_harness::tool::command::{Backend, failed};
 use onesided_harness::tool::interrupt;
 use onesided_harness::tool::number::whole;
@@ -90,7 +91,7 @@ fn on_gpus(options: &Options) -> Result<ExitCode, String> {
     if *status == Status::NotRun {
         return Err(format!("{} cannot run here: {why}", case.name));
     }
-    say!("{case:?}, {place}: {visits} runs\n");
+    say!("{case:?}, {place}: {}\n", count(*visits, "run"));
     let mut table = Table::new();
     table.load_preset(NOTHING).set_header(["outcome", "runs"]);
     table.add_rows(outcomes.iter().map(|(outcome, runs)| [outcome.clone(), runs.to_string()]));
@@ -104,7 +105,7 @@ fn on_gpus(options: &Options) -> Result<ExitCode, String> {
         }
         (_, Some([seen, allowed])) => {
             let file = settings.expected.name(&case.name, settings.profile());
-            say!("{seen} of the {allowed} outcomes in expected/{file}.");
+            say!("{seen} of {} in expected/{file}.", count(allowed, "outcome"));
         }
         (_, None) => {}
     }
@@ -153,7 +154,7 @@ fn explore(case: &Case<Sim>, options: &Options) -> Result<ExitCode, String> {
 fn print(case: &Case<Sim>, profile: Profile, visited: &Visited) {
     let Visited { outcomes, schedules, complete, race } = visited;
     let all = if *complete { "all" } else { "not all" };
-    say!("{case:?}, profile {profile}: {schedules} schedules ({all})\n");
+    say!("{case:?}, profile {profile}: {} ({all})\n", count(*schedules, "schedule"));
     let mut table = Table::new();
     table.load_preset(NOTHING).set_header(["outcome", "schedules", "an example"]);
     for (outcome, sighting) in outcomes {
@@ -189,7 +190,7 @@ fn compare(case: &Case<Sim>, options: &Options, visited: &Visited) -> Result<Exi
     }
     match relation {
         Relation::Equal => say!("Equal to {file}."),
-        Relation::Subset => say!("{} of the {} outcomes in {file}.", visited.outcomes.len(), expected.len()),
+        Relation::Subset => say!("{} of {} in {file}.", visited.outcomes.len(), count(expected.len(), "outcome")),
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
+use onesided::count;
 use onesided_harness::say;
-use onesided_harness::tool::count;
 use onesided_harness::tool::interrupt;
 use onesided_sim::{Explore, Profile, Sim};
 
@@ -28,7 +28,7 @@ pub(super) fn run(cases: &[Case<Sim>], expected: &Folder) -> Result<ExitCode, St
             }
         }
     }
-    let whole = count(cases.len() as u64, "case");
+    let whole = count(cases.len(), "case");
     say!(
         "{whole} under {} profiles, {refused} refused; the files are in {}",
         Profile::ALL.len(),
@@ -45,6 +45,6 @@ fn write(case: &Case<Sim>, profile: Profile, expected: &Folder) -> Result<String
         return Err(format!("{schedules} were not all"));
     }
     let what = if expected.write(case, profile, &visited)? { "written" } else { "unchanged" };
-    let outcomes = count(visited.outcomes.len() as u64, "outcome");
+    let outcomes = count(visited.outcomes.len(), "outcome");
     Ok(format!("{what}  {}: {outcomes} of {schedules}", expected.name(&case.name, profile)))
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use onesided::Backend;
+use onesided::{Backend, count};
 use onesided_harness::launch::{Sharing, evenly};
 
 use crate::case::Case;
@@ -47,11 +47,11 @@ pub(super) fn refusal<B: Backend>(case: &Case<B>, place: &Place) -> Option<Strin
         return Some(format!("needs access to its peers' memory: {why}"));
     }
     if let Some(needed) = case.gpus.filter(|needed| *needed > gpus) {
-        return Some(format!("needs {needed} GPUs with {} PEs on each", case.pes.div_ceil(needed)));
+        return Some(format!("needs {} with {} on each", count(needed, "GPU"), count(case.pes.div_ceil(needed), "PE")));
     }
     let (on_each, shared) = (case.pes / case.nodes, on_a_node(case, gpus));
     (sharing == Some(Sharing::None) && on_each > shared)
-        .then(|| format!("needs {on_each} GPUs a node, or MPS, which --mps none excludes"))
+        .then(|| format!("needs {} a node, or MPS, which --mps none excludes", count(on_each, "GPU")))
 }
 
 /// How many GPUs each of a case's nodes uses. If there are fewer than nodes, all nodes use the same ones.

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
 use onesided::Backend;
+use onesided::count;
 use onesided_harness::hardware::machine::Machine;
 use onesided_harness::launch::Fabric;
 use onesided_harness::say;
-use onesided_harness::tool::count;
 use serde_json::{Value, json};
 
 use super::suite::{Ran, Results, Settings};

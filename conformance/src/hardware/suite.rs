@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use onesided::Backend;
+use onesided::{Backend, count};
 use onesided_harness::hardware::job::{End, News, Script, follow};
 use onesided_harness::hardware::protocol::Ready;
 use onesided_harness::hardware::trouble::Trouble;
@@ -180,10 +180,8 @@ impl<B: Backend> Suite<'_, B> {
                     // A job that broke before its first case counts against that case.
                     let Some(broken) = name.or(rest.first().copied()) else {
                         let Group { pes, gpus, .. } = group;
-                        let why = trouble.with_tail();
-                        return self
-                            .problems
-                            .push(format!("a job of {pes} PEs on {gpus} GPUs, without a case to run: {why}"));
+                        let (pes, gpus, why) = (count(*pes, "PE"), count(*gpus, "GPU"), trouble.with_tail());
+                        return self.problems.push(format!("a job of {pes} on {gpus}, without a case to run: {why}"));
                     };
                     rest.retain(|&index| index != broken);
                     self.broke(group, broken, &runs, &trouble);
@@ -269,7 +267,7 @@ impl<B: Backend> Suite<'_, B> {
 
     fn done(&mut self, group: &Group, index: usize, runs: &[Vec<String>], enough: bool) {
         let asked = self.settings.runs;
-        let few = format!("its PEs ended well after {} of {asked} runs", runs.len());
+        let few = format!("its PEs ended well after {} of {}", runs.len(), count(asked, "run"));
         let complete = runs.len() as u64 >= asked || (enough && !runs.is_empty());
         let why = if complete { String::new() } else { few };
         self.compared(group, index, tally(runs), runs.len() as u64, &why);

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use onesided::{Backend, Pe, Result};
+use onesided::{Backend, Pe, Result, count};
 use onesided_bugs::{Bug, Program as Run, all, simulated};
 use onesided_harness::{Program, clap, main_with_options};
 
@@ -49,7 +49,7 @@ impl Program for Bugs {
 
     fn precondition(&self, n_pes: usize) -> std::result::Result<(), String> {
         match self.find::<onesided_sim::Sim>() {
-            Some((_, pes)) if pes != n_pes => Err(format!("{} is about {pes} PEs: --pes {pes}", self.name)),
+            Some((_, pes)) if pes != n_pes => Err(format!("{} is about {}: --pes {pes}", self.name, count(pes, "PE"))),
             _ => Ok(()),
         }
     }

@@ -8,8 +8,8 @@ use onesided_nvshmem::COMPILES;
 use super::protocol::{Message, Ready};
 use super::trouble::{Trouble, What};
 use crate::launch::{Channel, Event, Job, PeStatus};
-use crate::tool::count;
 use crate::tool::interrupt;
+use onesided::count;
 
 /// What the PEs of a job will do.
 #[derive(Clone, Copy, Debug)]
@@ -327,7 +327,7 @@ impl<'a> State<'a> {
                     let name = self.script.names[at];
                     match pe.returned.get(&at).map_or(0, Vec::len) {
                         0 => format!("in {name}"),
-                        runs => format!("in {name} after {}", count(runs as u64, "run")),
+                        runs => format!("in {name} after {}", count(runs, "run")),
                     }
                 }
             };

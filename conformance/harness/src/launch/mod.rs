@@ -29,6 +29,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use onesided::count;
 use onesided_nvshmem::Key;
 
 mod fabric;
@@ -39,8 +40,8 @@ mod loading;
 mod mps;
 mod nodes;
 mod port;
-mod running;
 mod programs;
+mod running;
 mod sharing;
 mod symptoms;
 mod ucx;
@@ -58,9 +59,9 @@ pub use nodes::no_nodes;
 #[doc(hidden)]
 pub use port::free_port;
 #[doc(hidden)]
-pub use running::cannot_start;
 pub use programs::{is_program, on_path};
 #[doc(hidden)]
+pub use running::cannot_start;
 pub use running::{Event, Running};
 pub use sharing::{Services, Sharing, devices_on, most_on_one};
 #[doc(hidden)]
@@ -168,11 +169,12 @@ impl Job {
             return Err("a job has at least 1 PE".to_string());
         }
         if !self.devices.is_empty() && self.devices.len() != self.pes {
-            return Err(format!("{} GPUs are assigned to {} PEs; each needs one", self.devices.len(), self.pes));
+            let (gpus, pes) = (count(self.devices.len(), "GPU"), count(self.pes, "PE"));
+            return Err(format!("{gpus} for {pes}; each needs one"));
         }
         let nodes = self.nodes.len().max(1);
         if !self.pes.is_multiple_of(nodes) {
-            return Err(format!("{} PEs cannot be spread evenly over {nodes} nodes", self.pes));
+            return Err(format!("{} cannot be spread evenly over {}", count(self.pes, "PE"), count(nodes, "node")));
         }
         if nodes > 1 {
             nodes::check_program(&self.program).map_err(|why| cannot_start(&Command::new(&self.program), &why))?;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::table::Outcome;
-use crate::tool::count;
+use onesided::count;
 
 /// Profiles that have the same outcomes, and those.
 struct Group<'a, T> {
@@ -19,7 +19,7 @@ pub(super) fn compared(outcomes: &[Outcome<'_>]) -> Vec<String> {
     let is_one = numbers.len() == 1;
     let mut said = Vec::new();
     for pes in numbers {
-        let of_pes = if is_one { String::new() } else { format!("{}: ", count(pes as u64, "PE")) };
+        let of_pes = if is_one { String::new() } else { format!("{}: ", count(pes, "PE")) };
         let ran = outcomes.iter().filter(|outcome| outcome.pes == pes);
         let ran = ran.filter_map(|outcome| outcome.ran.as_ref().ok().map(|(_, done)| (outcome.profile.name(), done)));
         let (complete, not): (Vec<_>, Vec<_>) = ran.partition(|(_, done)| done.explored.complete);
@@ -56,7 +56,7 @@ impl<T: Ord> Group<'_, T> {
     fn in_words(&self, groups: &[Group<'_, T>], index: usize) -> String {
         let names = self.names.join(", ");
         let the_same = if self.names.len() > 1 { "the same " } else { "" };
-        let mut said = format!("{names}: {the_same}{}", count(self.outcomes.len() as u64, "outcome"));
+        let mut said = format!("{names}: {the_same}{}", count(self.outcomes.len(), "outcome"));
         let weaker = |other: &Group<'_, T>, than: &Group<'_, T>| {
             other.outcomes.len() > than.outcomes.len() && than.outcomes.is_subset(other.outcomes)
         };

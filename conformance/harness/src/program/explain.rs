@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use onesided::{Error, Result};
+use onesided::{Error, Result, count};
 use onesided_show as show;
 use onesided_sim::{
     Budget, Critical, EventKind, Fixes, Minimized, MissingEdge, Race, Run, Simulation, VerdictKind, Witness,
@@ -14,7 +14,7 @@ use onesided_sim::{
 use super::Main;
 use super::plan::{LONGEST, Plan, Search};
 use crate::tool::finding::{of_critical, of_fix};
-use crate::tool::{count, interrupt};
+use crate::tool::interrupt;
 
 /// The explanation of the run that is reported.
 #[derive(Debug, Default)]
@@ -185,15 +185,16 @@ impl Explained {
         }
         let Witness { in_order, run, other, tried, .. } = self.witness.as_ref()?;
         let Some(run) = run.as_ref().map(|minimized| &minimized.run) else {
+            let runs = count(*tried, "run");
             let text = match other {
                 None if self.launches => format!(
-                    "It changed no result in {tried} runs that were tried. They have the plain accesses of kernels in one order: \
+                    "It changed no result in {runs} that were tried. They have the plain accesses of kernels in one order: \
                      --races note tries others."
                 ),
                 None if self.is_cut => {
-                    format!("Whether it changes a result is not known: it was ended after {}.", count(*tried, "run"))
+                    format!("Whether it changes a result is not known: it was ended after {runs}.")
                 }
-                None => format!("It changed no result in {tried} runs that were tried."),
+                None => format!("It changed no result in {runs} that were tried."),
                 Some(_) => "Whether it changes a result is not known: results differ from run to run, but no run was found that \
                             differs by a step of these two calls. A run that ends otherwise:"
                     .to_string(),

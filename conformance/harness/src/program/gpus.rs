@@ -1,5 +1,6 @@
 //! A program on GPUs: what the options ask for, and the process that starts the PEs, hears them and ends them.
 
+use onesided::count;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -181,15 +182,16 @@ impl Plan {
         let pes = self.pes.unwrap_or(facts.pes);
         let nodes = rig.nodes().len().max(1);
         if !pes.is_multiple_of(nodes) {
-            return Err(format!("{pes} PEs cannot be spread evenly over {nodes} nodes"));
+            return Err(format!("{} cannot be spread evenly over {}", count(pes, "PE"), count(nodes, "node")));
         }
         let devices = devices_on(nodes, pes, &gpus);
-        let (n, s) = (gpus.len(), if gpus.len() == 1 { "" } else { "s" });
         // PEs of different nodes take turns on a GPU, if nothing else is there.
         if most_on_one(&devices[..pes / nodes]) > 1 && self.mps.is_none() {
             return Err(format!(
-                "{pes} PEs on {n} GPU{s}: let them share by --mps (CUDA's multi-process service), or use --pes {}",
-                n.max(nodes)
+                "{} on {}: let them share by --mps (CUDA's multi-process service), or use --pes {}",
+                count(pes, "PE"),
+                count(gpus.len(), "GPU"),
+                gpus.len().max(nodes)
             ));
         }
         gpus.retain(|gpu| devices.contains(gpu));
@@ -273,8 +275,7 @@ pub(super) fn hear(name: &str, job: &Job, limit: Duration, place: Place) -> Done
 
 /// What a run that ended well proves: `4 PEs on nvshmem (…): every PE checked that …`.
 pub(super) fn sentence(facts: &Facts, pes: usize, about: &[&str]) -> String {
-    let s = if pes == 1 { "" } else { "s" };
-    format!("{pes} PE{s} on nvshmem ({}): every PE checked that {}.", about.join(", "), facts.checks)
+    format!("{} on nvshmem ({}): every PE checked that {}.", count(pes, "PE"), about.join(", "), facts.checks)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::time::SystemTime;
 
-use onesided::ErrorKind;
+use onesided::{ErrorKind, count};
 use serde_json::{Value, json};
 
 use super::Facts;
@@ -38,7 +38,7 @@ pub(super) fn print(facts: &Facts, done: &Done) {
 }
 
 fn pes(done: &Done) -> String {
-    format!("{} PE{}", done.pes, if done.pes == 1 { "" } else { "s" })
+    count(done.pes, "PE")
 }
 
 /// The library, the GPUs, whether they are shared, and how PEs reach each other.

@@ -23,7 +23,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::ArgMatches;
-use onesided::{Backend, Pe, Result};
+use onesided::{Backend, Pe, Result, count};
 use onesided_nvshmem::Placement;
 use onesided_sim::{Run, Sim};
 
@@ -72,7 +72,7 @@ use table::Table;
 /// Schedules of the simulator run on all cores where a program is [`Sync`]. One that is not has [`main_on_one_core`].
 ///
 /// ```no_run
-/// use onesided::{Backend, Pe, Result};
+/// use onesided::{Backend, Pe, Result, count};
 /// use onesided_harness::{Program, clap, main_with_options};
 ///
 /// #[derive(clap::Args)]
@@ -171,7 +171,7 @@ pub fn main(program: impl Program + Sync) -> ExitCode {
 /// As [`main`], for a program that is not [`Sync`]: its schedules run one after the other, and a note says so.
 ///
 /// ```no_run
-/// use onesided::{Backend, Pe, Result};
+/// use onesided::{Backend, Pe, Result, count};
 /// use onesided_harness::{Program, main_on_one_core};
 /// use std::cell::Cell;
 ///
@@ -281,8 +281,7 @@ fn read(
 
 impl Facts {
     fn cannot_run(&self, pes: usize, why: &str) -> String {
-        let s = if pes == 1 { "" } else { "s" };
-        format!("{} cannot run on {pes} PE{s}: {why}", self.name)
+        format!("{} cannot run on {}: {why}", self.name, count(pes, "PE"))
     }
 
     fn say_if_on_one_core(&self) {

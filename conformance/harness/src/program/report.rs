@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use onesided::count;
 use onesided_sim::{Bound, Explore, Explored, IntendedRaces, Lint, LintKind, Run, Strategy, Verdict, VerdictKind};
 
 use super::Facts;
@@ -10,9 +11,9 @@ use super::next::next;
 use super::plan::{Plan, Search};
 use super::run::{Done, End};
 use crate::say;
+use crate::tool::duration;
 use crate::tool::say::is_terminal;
 use crate::tool::terminal::terminal;
-use crate::tool::{count, duration};
 
 /// Prints a line for people, with the colours that their terminal shows.
 macro_rules! show {
@@ -96,7 +97,7 @@ fn note_lints(plan: &Plan, done: &Done) {
     let is_noted = |lint: &Lint| lint.kind == LintKind::UnwrittenRead && done.unwritten.is_some();
     let all: Vec<&Lint> = done.lints.iter().filter(|lint| !is_noted(lint)).collect();
     let (false, [first, ..]) = (plan.config.strict, &all[..]) else { return };
-    let lints = count(all.len() as u64, "lint");
+    let lints = count(all.len(), "lint");
     let strict = if all.len() == 1 { "--strict makes it a finding" } else { "--strict makes them findings" };
     match plan.all_races {
         true => {
@@ -176,7 +177,7 @@ fn beside(done: &Done) -> Option<String> {
 
 /// How schedules were drawn, and how many were different.
 fn drawn(explore: Explore, done: &Done) -> String {
-    let classes = done.explored.classes.map(|n| format!(": {n} class{}", if n == 1 { "" } else { "es" }));
+    let classes = done.explored.classes.map(|n| format!(": {}", count(n, "class")));
     let classes = classes.unwrap_or_default();
     match explore {
         Explore::Random { seed, strategy: Strategy::Plain, .. } => format!("random from seed {seed}{classes}"),

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use onesided::At;
+use onesided::{At, count};
 use onesided_sim::{Config, Explored, IntendedRaces, Profile, Run, Standing, Verdict, VerdictKind};
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ use crate::tool::command::NOT_COMPLETE;
 use crate::tool::number::Numbers;
 use crate::tool::profiles::Profiles;
 use crate::tool::say::is_terminal;
-use crate::tool::{count, duration, interrupt};
+use crate::tool::{duration, interrupt};
 
 /// Searches that are to be made one after the other.
 #[derive(Debug)]
@@ -151,12 +151,12 @@ impl Table {
             caption += &format!(" on {nodes} nodes");
         }
         if let Some(gpus) = gpus {
-            caption += &format!(" with {}", count(gpus as u64, "GPU"));
+            caption += &format!(" with {}", count(gpus, "GPU"));
         }
         if !self.has_profiles {
             caption += &format!(" under {profile}");
         }
-        caption + &format!(" with up to {} a transfer", count(pieces as u64, "piece"))
+        caption + &format!(" with up to {} a transfer", count(pieces, "piece"))
     }
 
     /// A line of the table, in columns.
@@ -270,7 +270,7 @@ impl<'a> Outcome<'a> {
             }
             _ if plan.is_all() => "proved".to_string(),
             _ => match explored.classes {
-                Some(n) => format!("nothing wrong in {n} class{}", if n == 1 { "" } else { "es" }),
+                Some(n) => format!("nothing wrong in {}", count(n, "class")),
                 None => "nothing wrong".to_string(),
             },
         }

@@ -68,11 +68,6 @@ pub fn duration(time: Duration) -> String {
     }
 }
 
-/// A number of things: `1 case`, `2 cases`.
-pub fn count(number: u64, thing: &str) -> String {
-    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,7 +1,6 @@
 //! What will work on this machine and what will not.
 
-use std::fmt;
-
+use onesided::count;
 use onesided_harness::launch::Fabric;
 use onesided_nvshmem::{HostLibrary, Problem};
 
@@ -46,9 +45,10 @@ impl Report {
         if let Ok(Some(placement)) = &self.launcher {
             notes.extend(placement.local_size.filter(|&pes| gpus > 0 && pes > gpus).map(|pes| {
                 format!(
-                    "{} started {pes} PEs on this host, more than its {}: they need a CUDA multi-process service",
+                    "{} started {} on this host, more than its {}: they need a CUDA multi-process service",
                     placement.from,
-                    Count(gpus, "GPU")
+                    count(pes, "PE"),
+                    count(gpus, "GPU")
                 )
             }));
             if placement.n_pes > 1 {
@@ -104,7 +104,7 @@ impl Report {
         let obstacles = self.obstacles();
         match &self.driver {
             Ok(driver) if obstacles.is_empty() => {
-                let pes = Count(driver.gpus.len(), "PE");
+                let pes = count(driver.gpus.len(), "PE");
                 let more = if self.mps.is_ok() {
                     "more share GPUs with `onesided launch --mps`"
                 } else {
@@ -120,15 +120,6 @@ impl Report {
 /// Whether these are the words of Open MPI's mpirun. MPICH's begins with "HYDRA", Intel's with its own name.
 fn is_open_mpi(version: &str) -> bool {
     ["Open MPI", "OpenRTE", "OpenMPI"].iter().any(|name| version.contains(name))
-}
-
-/// `1 GPU`, `2 GPUs`.
-struct Count(usize, &'static str);
-
-impl fmt::Display for Count {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}{}", self.0, self.1, if self.0 == 1 { "" } else { "s" })
-    }
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Instant;
 
+use onesided::count;
 use onesided_harness::complain;
 use onesided_harness::tool::command::failed;
 use onesided_harness::tool::interrupt;
@@ -84,16 +85,16 @@ fn score(options: &Options) -> Result<ExitCode, String> {
         json.finish(|out| report::write(out, &labels, &scored))?;
         if scored.len() < report::runs(&labels) {
             complain!(
-                "note: the JSON is not complete, and says so: it has {} of {} runs",
+                "note: the JSON is not complete, and says so: it has {} of {}",
                 scored.len(),
-                report::runs(&labels)
+                count(report::runs(&labels), "run")
             );
         }
     }
     let broken = scored.iter().filter(|scored| scored.judged.is_err()).count();
     match report::is_perfect(&scored) {
         _ if interrupt::is_wanted() => Ok(interrupt::status()),
-        _ if broken > 0 => Err(format!("{broken} of {} programs could not be run", scored.len())),
+        _ if broken > 0 => Err(format!("{broken} of {} could not be run", count(scored.len(), "program"))),
         true => Ok(ExitCode::SUCCESS),
         false => Ok(ExitCode::from(1)),
     }

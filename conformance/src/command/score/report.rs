@@ -3,9 +3,10 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
+use onesided::count;
 use onesided_bugs::{Class, Edit};
 use onesided_harness::say;
-use onesided_harness::tool::{count, duration};
+use onesided_harness::tool::duration;
 use serde_json::{Value, json};
 
 use super::Scored;
@@ -86,15 +87,19 @@ pub(super) fn print(labels: &[Label], scored: &[Scored<'_>], time: Duration) {
     let right = labels.len() as u64 - bugs;
     let time = duration(time);
     let runs = match scored.len() {
-        done if done < all => format!("{done} of {all} runs, ended by you"),
-        done => count(done as u64, "run"),
+        done if done < all => format!("{done} of {}, ended by you", count(all, "run")),
+        done => count(done, "run"),
     };
     say!("{} with a bug and {right} without, {runs}, {time}", count(bugs, "program"));
     let sums = Sums::of(scored);
     let Sums { found, bugs, false_alarms, strict, noise, fixes: [proposed, fixes] } = sums;
     let share = |share: Option<f64>| share.map_or("–".to_string(), |share| format!("{share:.3}"));
-    say!("precision  {:>5}  {found} of {} findings are about a bug", share(sums.precision()), found + false_alarms);
-    say!("recall     {:>5}  {found} of {bugs} bugs are found", share(sums.recall()));
+    say!(
+        "precision  {:>5}  {found} of {} about a bug",
+        share(sums.precision()),
+        count(found + false_alarms, "finding")
+    );
+    say!("recall     {:>5}  {found} of {} found", share(sums.recall()), count(bugs, "bug"));
     let strict_share = share(self::share(strict, bugs));
     say!("strict     {strict_share:>5}  {strict} of {bugs} are found with their class and both lines");
     say!("noise      {noise:>5}  further reports");

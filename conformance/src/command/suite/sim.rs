@@ -7,8 +7,8 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Instant;
 
+use onesided::count;
 use onesided_harness::say;
-use onesided_harness::tool::count;
 use onesided_harness::tool::output::Output;
 use onesided_harness::tool::profiles::Profiles;
 use onesided_harness::tool::progress::{Progress, Things};
