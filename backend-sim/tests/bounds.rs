@@ -5,16 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use crate::common::tickets;
 use onesided::{Pe, Result};
 use onesided_sim::{Bound, Budget, Config, Explore, Explored, Run, Sim, Simulation};
-
-/// Every PE takes a ticket: n! classes.
-fn tickets(pe: &Pe<Sim>) -> Result<u64> {
-    let counter = pe.alloc_zeroed::<u64>(1)?;
-    let mine = pe.host().atomic_fetch_inc(&counter, 0)?;
-    pe.free(counter)?;
-    Ok(mine)
-}
 
 const ALL: Explore = Explore::All { limit: 1_000_000 };
 const RANDOM: Explore = Explore::random(1_000_000, 0);

@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 
+use crate::common::tickets;
 use onesided::{Cmp, Pe, Result, SignalOp, expect_eq};
 use onesided_sim::{
     Bound, Budget, Config, Effort, Enough, Explore, Explored, Ordering, Races, Sim, Simulation, Strategy, VerdictKind,
@@ -9,14 +10,6 @@ use onesided_sim::{
 };
 
 type Program = fn(&Pe<Sim>) -> Result<u64>;
-
-/// Every PE takes a ticket: n! classes.
-fn tickets(pe: &Pe<Sim>) -> Result<u64> {
-    let counter = pe.alloc_zeroed::<u64>(1)?;
-    let mine = pe.host().atomic_fetch_inc(&counter, 0)?;
-    pe.free(counter)?;
-    Ok(mine)
-}
 
 /// Tickets, then signals to whoever waits for all: a search assumes that words are counters, and finds some are not.
 fn served(pe: &Pe<Sim>) -> Result<u64> {

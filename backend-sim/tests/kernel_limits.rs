@@ -9,23 +9,7 @@ use onesided::{Grid, Pe, Result, Source, args};
 use onesided_sim::{Bound, Budget, Config, Explore, Explored, Run, Sim, Simulation, VerdictKind};
 
 /// Every round stores another value, so no look at the threads shows that nothing can end the loop.
-const COUNT: &str = ".version 8.0\n.target sm_90\n.address_size 64
-.visible .entry count(.param .u64 count_param_0, .param .u32 count_param_1)
-{
-.reg .b64 %rd<2>;
-.reg .b32 %r<3>;
-.reg .pred %p<2>;
-ld.param.u64 %rd1, [count_param_0];
-ld.param.u32 %r2, [count_param_1];
-mov.u32 %r1, 0;
-$L:
-add.u32 %r1, %r1, 1;
-st.global.u32 [%rd1], %r1;
-setp.ne.u32 %p1, %r1, %r2;
-@%p1 bra $L;
-ret;
-}
-";
+const COUNT: &str = include_str!("count.ptx");
 
 /// A kernel of one thread counts: four instructions a round.
 fn counts(rounds: u32) -> impl Fn(&Pe<Sim>) -> Result<u32> + Sync {

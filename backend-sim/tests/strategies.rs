@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use crate::common::{ENOUGH, visit_all};
+use crate::common::{ENOUGH, tickets, visit_all};
 use onesided::{Cmp, Pe, Result};
 use onesided_sim::{Config, Explore, Explored, Races, Run, Schedule, Sim, Simulation, Strategy};
 
@@ -12,14 +12,6 @@ type Small = (usize, fn(&Pe<Sim>) -> Result<u64>);
 
 const STRATEGIES: [Strategy; 4] =
     [Strategy::Plain, Strategy::Pos, Strategy::Pct { depth: 1 }, Strategy::Pct { depth: 4 }];
-
-/// Every PE takes a ticket: n! classes.
-fn tickets(pe: &Pe<Sim>) -> Result<u64> {
-    let counter = pe.alloc_zeroed::<u64>(1)?;
-    let mine = pe.host().atomic_fetch_inc(&counter, 0)?;
-    pe.free(counter)?;
-    Ok(mine)
-}
 
 /// PE 1 fetches what PE 0 sets after 30 other steps: two classes, of which one has nearly all schedules.
 fn late(pe: &Pe<Sim>) -> Result<u64> {

@@ -1,5 +1,7 @@
 //! The `onesided` command, as a user calls it.
 
+mod common;
+
 use std::fs;
 use std::io::ErrorKind;
 use std::net::TcpListener;
@@ -7,24 +9,13 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use common::{status, stderr, stdout};
 use serde_json::Value;
 
 fn onesided(arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_onesided"));
     // On a machine with GPUs too, the backend on GPUs finds no library in these tests.
     command.args(arguments).env_remove("COLUMNS").env("ONESIDED_NVSHMEM_LIB", "/no/such/library").output().unwrap()
-}
-
-fn status(output: &Output) -> i32 {
-    output.status.code().unwrap()
-}
-
-fn stdout(output: &Output) -> String {
-    String::from_utf8(output.stdout.clone()).unwrap()
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).unwrap()
 }
 
 fn path(path: &Path) -> &str {

@@ -1,13 +1,16 @@
 //! `onesided launch --fabric` and `--nodes`, with shells as PEs, and files in the place of UCX and GDRCopy.
 #![cfg(target_os = "linux")]
 
+mod common;
+
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use common::{sorted, stderr};
 use onesided_harness::launch::no_nodes;
 use tempfile::TempDir;
 
@@ -37,16 +40,6 @@ fn launch(libraries: &Path, arguments: &[&str], script: &str) -> Command {
     }
     command.env("ONESIDED_NVSHMEM_LIB", libraries.join("absent")); // this machine may have one, without its transport
     command
-}
-
-fn sorted(bytes: &[u8]) -> Vec<String> {
-    let mut lines: Vec<String> = String::from_utf8_lossy(bytes).lines().map(str::to_string).collect();
-    lines.sort();
-    lines
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 /// The processes in other mount namespaces than this one, whose command line has these words.

@@ -1,6 +1,8 @@
 //! Commands that a signal ends: with what is known until then, and with the status of the signal.
 #![cfg(unix)]
 
+mod common;
+
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -8,6 +10,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use common::stdout;
 use serde_json::{Value, json};
 
 /// Far more than any of them takes to end.
@@ -29,10 +32,6 @@ fn end(mut child: Child, signal: &str) -> Output {
         thread::sleep(Duration::from_millis(20));
     }
     child.wait_with_output().unwrap()
-}
-
-fn stdout(output: &Output) -> String {
-    String::from_utf8(output.stdout.clone()).unwrap()
 }
 
 /// A program of the corpus with more schedules than anybody waits for is stopped, and not scored.

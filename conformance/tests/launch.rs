@@ -1,13 +1,16 @@
 //! `onesided launch` and the module under it, with shells as PEs.
 #![cfg(unix)]
 
+mod common;
+
 use std::ffi::OsString;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use common::{sorted, status, stderr};
 use onesided_harness::launch::{Channel, Event, Job, PeStatus};
 
 const LONG: Duration = Duration::from_secs(60);
@@ -17,21 +20,6 @@ fn launch(arguments: &[&str], script: &str) -> Command {
     command.arg("launch").args(arguments).args(["--", "sh", "-c", script]);
     command.env_remove("ONESIDED_DEVICE").env_remove("CUDA_MPS_PIPE_DIRECTORY");
     command
-}
-
-fn status(output: &Output) -> i32 {
-    output.status.code().unwrap()
-}
-
-/// Lines in an order that does not depend on which PE was faster.
-fn sorted(bytes: &[u8]) -> Vec<String> {
-    let mut lines: Vec<String> = String::from_utf8_lossy(bytes).lines().map(str::to_string).collect();
-    lines.sort();
-    lines
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 fn job(pes: usize, script: &str) -> Job {

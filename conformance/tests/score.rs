@@ -1,22 +1,17 @@
 //! `onesided score`, as a user calls it.
 
+mod common;
+
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use common::{stderr, stdout};
 use serde_json::Value;
 
 fn score(arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_onesided"));
     command.arg("score").args(arguments).env_remove("COLUMNS").output().unwrap()
-}
-
-fn stdout(output: &Output) -> String {
-    String::from_utf8(output.stdout.clone()).unwrap()
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).unwrap()
 }
 
 /// How many runs it has.

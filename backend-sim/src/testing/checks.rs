@@ -34,8 +34,7 @@ impl Settings {
         let (explored, marks, failed) = self.search(&config, Explore::All { limit }, polls_are_bounded, program)?;
         let proof = explored.proof(&config);
         if let Some(run) = failed {
-            let (run, explained) = explain(&config, run, program)?;
-            return Err(format!("{proof}\n\n{}{explained}\n\n{}", run.verdict, self.advice(&run)));
+            return Err(self.failure(&proof, &config, run, program)?);
         }
         println!("{proof}");
         note(&marks);
@@ -79,8 +78,7 @@ impl Settings {
         }
         let done = format!("{} ({how}) for {}", count(explored.schedules, "schedule"), config.in_words());
         if let Some(run) = failed {
-            let (run, explained) = explain(&config, run, program)?;
-            return Err(format!("fails on the last of {done}\n\n{}{explained}\n\n{}", run.verdict, self.advice(&run)));
+            return Err(self.failure(&format!("fails on the last of {done}"), &config, run, program)?);
         }
         println!("nothing wrong in {done}");
         note(&marks);
@@ -169,6 +167,18 @@ impl Settings {
         }
         println!("the schedule {schedule} passes");
         Ok(explored)
+    }
+
+    /// A failed run behind what was `done`: the verdict, what explains it, and what to do.
+    fn failure<T>(
+        &self,
+        done: &str,
+        config: &Config,
+        run: Run<T>,
+        program: &impl Fn(&Pe<Sim>) -> Result<T>,
+    ) -> std::result::Result<String, String> {
+        let (run, explained) = explain(config, run, program)?;
+        Ok(format!("{done}\n\n{}{explained}\n\n{}", run.verdict, self.advice(&run)))
     }
 
     /// What to do after a failure.

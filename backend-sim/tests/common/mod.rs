@@ -23,6 +23,14 @@ pub(crate) fn missing_for_a_copy<T>(pes: usize, program: impl Fn(&Pe<Sim>) -> Re
     }
 }
 
+/// Every PE takes a ticket: n! classes.
+pub(crate) fn tickets(pe: &Pe<Sim>) -> Result<u64> {
+    let counter = pe.alloc_zeroed::<u64>(1)?;
+    let mine = pe.host().atomic_fetch_inc(&counter, 0)?;
+    pe.free(counter)?;
+    Ok(mine)
+}
+
 /// Visits all schedules, which there must be fewer of than [`ENOUGH`]; calls `visit` with each run.
 pub(crate) fn visit_all<T>(
     config: Config,

@@ -6,33 +6,27 @@ use std::cell::RefCell;
 use std::env;
 use std::process::{Command, ExitCode, Stdio};
 
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::Failed;
 use onesided::{Backend, Pe, Result};
 use onesided_harness::{Program, clap};
 
 mod common;
-use common::{Said, VARIABLE, arguments_of, program, run};
+use common::{Said, VARIABLE, arguments_of, program, run, tests};
 
-fn main() -> ExitCode {
-    if let Ok(name) = env::var(VARIABLE) {
-        return play(&name);
-    }
-    let trial = |name: &str, test: fn() -> std::result::Result<(), Failed>| Trial::test(name, test);
-    let trials = vec![
-        trial("a_program_has_options_and_a_precondition", a_program_has_options_and_a_precondition),
-        trial("the_short_help_has_a_line_for_each_option", the_short_help_has_a_line_for_each_option),
-        trial("an_option_that_all_programs_have_is_refused", an_option_that_all_programs_have_is_refused),
-        trial("a_program_that_is_not_sync_runs_on_one_core", a_program_that_is_not_sync_runs_on_one_core),
-        trial("what_gpus_lack_is_noted_and_refused_on_demand", what_gpus_lack_is_noted_and_refused_on_demand),
-        trial("a_program_elsewhere_is_replayed_where_it_is", a_program_elsewhere_is_replayed_where_it_is),
-        trial("output_that_cannot_be_written_is_an_error", output_that_cannot_be_written_is_an_error),
-        trial("a_file_on_standard_output_is_alone_there", a_file_on_standard_output_is_alone_there),
-        trial("a_finding_is_written_for_others_to_show", a_finding_is_written_for_others_to_show),
-        trial("files_of_a_run_that_there_is_not_are_named", files_of_a_run_that_there_is_not_are_named),
-        trial("what_a_pe_says_in_several_lines_stands_together", what_a_pe_says_in_several_lines_stands_together),
-        trial("a_schedule_without_a_fingerprint_is_not_taken_in_silence", unrecorded_schedules_are_noted),
-    ];
-    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+tests! {
+    play;
+    a_program_has_options_and_a_precondition,
+    the_short_help_has_a_line_for_each_option,
+    an_option_that_all_programs_have_is_refused,
+    a_program_that_is_not_sync_runs_on_one_core,
+    what_gpus_lack_is_noted_and_refused_on_demand,
+    a_program_elsewhere_is_replayed_where_it_is,
+    output_that_cannot_be_written_is_an_error,
+    a_file_on_standard_output_is_alone_there,
+    a_finding_is_written_for_others_to_show,
+    files_of_a_run_that_there_is_not_are_named,
+    what_a_pe_says_in_several_lines_stands_together,
+    a_schedule_without_a_fingerprint_is_not_taken_in_silence,
 }
 
 /// Runs the program of that name.
@@ -390,7 +384,7 @@ fn what_a_pe_says_in_several_lines_stands_together() -> std::result::Result<(), 
     if said.out.starts_with("FINDING in order: PE 0 panicked") { Ok(()) } else { Err(said.out.into()) }
 }
 
-fn unrecorded_schedules_are_noted() -> std::result::Result<(), Failed> {
+fn a_schedule_without_a_fingerprint_is_not_taken_in_silence() -> std::result::Result<(), Failed> {
     let said = run("counts", &["--replay", "os2.2x1.spec.p4.o.none"]);
     said.expect(0, "note: the schedule has no fingerprint")?;
     let recorded = run("pairs", &["--words", "nothing at all"]);

@@ -5,48 +5,42 @@
 use std::env;
 use std::process::{Command, ExitCode, Stdio};
 
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::Failed;
 use onesided::{Backend, Cmp, Pe, Result, SignalOp, SymmetricSlice, expect_eq};
 use onesided_harness::Program;
 
 mod common;
-use common::{Said, VARIABLE, arguments_of, program, run};
+use common::{Said, VARIABLE, arguments_of, program, run, tests};
 
-fn main() -> ExitCode {
-    if let Ok(name) = env::var(VARIABLE) {
-        return play(&name);
-    }
-    let trial = |name: &str, test: fn() -> std::result::Result<(), Failed>| Trial::test(name, test);
-    let trials = vec![
-        trial("a_panic_is_a_finding_and_is_printed_once", a_panic_is_a_finding_and_is_printed_once),
-        trial("a_deadlock_names_who_waits", a_deadlock_names_who_waits),
-        trial("an_endless_run_is_given_up", an_endless_run_is_given_up),
-        trial("a_loop_that_polls_is_no_finding_of_an_exhaustive_search", polling_is_no_finding),
-        trial("a_poll_that_nothing_ends_is_named_by_a_search_of_all", a_poll_that_nothing_ends_is_named),
-        trial("a_search_that_comes_to_a_limit_looks_at_random_schedules", a_search_at_a_limit_looks_beside),
-        trial("an_endless_loop_bounds_a_search", an_endless_loop_bounds_a_search),
-        trial("a_lock_is_no_finding_of_an_exhaustive_search", a_lock_is_no_finding),
-        trial("a_search_that_is_bounded_is_not_complete", a_search_that_is_bounded_is_not_complete),
-        trial("every_bound_ends_a_search", every_bound_ends_a_search),
-        trial("schedules_are_drawn_in_several_ways", schedules_are_drawn_in_several_ways),
-        trial("a_full_heap_is_no_finding", a_full_heap_is_no_finding),
-        trial("an_exit_status_is_a_finding_unless_0", an_exit_status_is_a_finding_unless_0),
-        trial("a_program_that_is_not_deterministic_is_refused", a_program_that_is_not_deterministic_is_refused),
-        trial("a_finding_can_need_a_random_schedule", a_finding_can_need_a_random_schedule),
-        #[cfg(unix)]
-        trial("ctrl_c_twice_ends_a_pe_that_makes_no_call", ctrl_c_twice_ends_a_pe_that_makes_no_call),
-        #[cfg(unix)]
-        trial("one_sigterm_ends_a_pe_that_makes_no_call", one_sigterm_ends_a_pe_that_makes_no_call),
-        #[cfg(unix)]
-        trial("a_signal_ends_an_explanation", a_signal_ends_an_explanation),
-        #[cfg(unix)]
-        trial("a_pe_that_ends_the_process_does_not_pass", a_pe_that_ends_the_process_does_not_pass),
-        #[cfg(unix)]
-        trial("a_stack_that_is_full_has_its_pe_named", a_stack_that_is_full_has_its_pe_named),
-        trial("the_race_that_changes_a_result_comes_first", the_race_that_changes_a_result_comes_first),
-        trial("results_that_differ_are_noted_and_no_finding", results_that_differ_are_noted_and_no_finding),
-    ];
-    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+tests! {
+    play;
+    a_panic_is_a_finding_and_is_printed_once,
+    a_deadlock_names_who_waits,
+    an_endless_run_is_given_up,
+    a_loop_that_polls_is_no_finding_of_an_exhaustive_search,
+    a_poll_that_nothing_ends_is_named_by_a_search_of_all,
+    a_search_that_comes_to_a_limit_looks_at_random_schedules,
+    an_endless_loop_bounds_a_search,
+    a_lock_is_no_finding_of_an_exhaustive_search,
+    a_search_that_is_bounded_is_not_complete,
+    every_bound_ends_a_search,
+    schedules_are_drawn_in_several_ways,
+    a_full_heap_is_no_finding,
+    an_exit_status_is_a_finding_unless_0,
+    a_program_that_is_not_deterministic_is_refused,
+    a_finding_can_need_a_random_schedule,
+    #[cfg(unix)]
+    ctrl_c_twice_ends_a_pe_that_makes_no_call,
+    #[cfg(unix)]
+    one_sigterm_ends_a_pe_that_makes_no_call,
+    #[cfg(unix)]
+    a_signal_ends_an_explanation,
+    #[cfg(unix)]
+    a_pe_that_ends_the_process_does_not_pass,
+    #[cfg(unix)]
+    a_stack_that_is_full_has_its_pe_named,
+    the_race_that_changes_a_result_comes_first,
+    results_that_differ_are_noted_and_no_finding,
 }
 
 /// Runs the program of that name.
@@ -138,7 +132,7 @@ fn an_endless_run_is_given_up() -> std::result::Result<(), Failed> {
 }
 
 /// The run in order comes to the step limit. A search of all takes no poll in vain.
-fn a_poll_that_nothing_ends_is_named() -> std::result::Result<(), Failed> {
+fn a_poll_that_nothing_ends_is_named_by_a_search_of_all() -> std::result::Result<(), Failed> {
     let said = run("polls", &["--all", "--max-steps", "1000"]);
     said.expect(3, "GIVEN UP on schedule 2: polls bounded")?;
     said.expect(3, "PE 0: in signal_fetch at conformance/harness/tests/harness.rs:")?;
@@ -168,7 +162,7 @@ program!(ReadsAgain, "reads again", 2, |pe| {
 });
 
 /// A loop that counts in memory is no poll: a search of all may repeat it for ever before anything else.
-fn a_search_at_a_limit_looks_beside() -> std::result::Result<(), Failed> {
+fn a_search_that_comes_to_a_limit_looks_at_random_schedules() -> std::result::Result<(), Failed> {
     let said = run("reads again", &["--all", "--races", "note", "--max-steps", "1000"]);
     said.expect(1, ", besides the search of all: PE 0 failed: check: the last value is 1, expected 2")?;
     said.expect(1, "1 given up at a limit of steps or instructions, ended there; besides, ")?;
@@ -188,7 +182,7 @@ program!(WaitsByPolling, "waits by polling", 2, |pe| {
 });
 
 /// In order and at random its loop ends. Of all schedules, each poll is either too early, or it is not.
-fn polling_is_no_finding() -> std::result::Result<(), Failed> {
+fn a_loop_that_polls_is_no_finding_of_an_exhaustive_search() -> std::result::Result<(), Failed> {
     run("waits by polling", &[]).expect(0, "nothing wrong")?;
     let said = run("waits by polling", &["--all"]);
     said.expect(0, "waits by polling: proved for 2 PEs under spec with up to 4 pieces a transfer: 2 classes")?;
@@ -256,7 +250,7 @@ fn both_counted(pe: &Pe<impl Backend>, word: SymmetricSlice<'_, u64>) -> Result<
 }
 
 /// Locks poll too. Who fails to take one tries again when it has changed.
-fn a_lock_is_no_finding() -> std::result::Result<(), Failed> {
+fn a_lock_is_no_finding_of_an_exhaustive_search() -> std::result::Result<(), Failed> {
     for name in ["spin lock", "ticket lock"] {
         run(name, &[]).expect(0, "nothing wrong")?;
         let said = run(name, &["--all"]);

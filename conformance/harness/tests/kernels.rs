@@ -5,29 +5,23 @@
 use std::env;
 use std::process::ExitCode;
 
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::Failed;
 use onesided::{Backend, Grid, Pe, Result, Source, SymmetricBuf, args};
 use onesided_harness::Program;
 
 mod common;
-use common::{Said, VARIABLE, program, run};
+use common::{Said, VARIABLE, program, run, tests};
 
-fn main() -> ExitCode {
-    if let Ok(name) = env::var(VARIABLE) {
-        return play(&name);
-    }
-    let trial = |name: &str, test: fn() -> std::result::Result<(), Failed>| Trial::test(name, test);
-    let trials = vec![
-        trial("a_long_block_is_given_up", a_long_block_is_given_up),
-        trial("time_ends_a_run_while_a_kernel_computes", time_ends_a_run_while_a_kernel_computes),
-        trial("profiles_are_not_compared_where_a_kernel_races", profiles_are_not_compared_where_a_kernel_races),
-        trial("a_kernel_that_does_not_load_is_no_finding", a_kernel_that_does_not_load_is_no_finding),
-        trial("what_a_kernel_prints_says_who_printed_it", what_a_kernel_prints_says_who_printed_it),
-        trial("a_quiet_is_the_pes_or_its_threads", a_quiet_is_the_pes_or_its_threads),
-        #[cfg(unix)]
-        trial("one_signal_ends_a_kernel_that_computes", one_signal_ends_a_kernel_that_computes),
-    ];
-    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+tests! {
+    play;
+    a_long_block_is_given_up,
+    time_ends_a_run_while_a_kernel_computes,
+    profiles_are_not_compared_where_a_kernel_races,
+    a_kernel_that_does_not_load_is_no_finding,
+    what_a_kernel_prints_says_who_printed_it,
+    a_quiet_is_the_pes_or_its_threads,
+    #[cfg(unix)]
+    one_signal_ends_a_kernel_that_computes,
 }
 
 /// Runs the program of that name.
@@ -44,23 +38,7 @@ fn play(name: &str) -> ExitCode {
 }
 
 /// Every round stores another value, so no look at the thread shows that nothing can end the loop.
-const COUNT: &str = ".version 8.0\n.target sm_90\n.address_size 64
-.visible .entry count(.param .u64 count_param_0, .param .u32 count_param_1)
-{
-.reg .b64 %rd<2>;
-.reg .b32 %r<3>;
-.reg .pred %p<2>;
-ld.param.u64 %rd1, [count_param_0];
-ld.param.u32 %r2, [count_param_1];
-mov.u32 %r1, 0;
-$L:
-add.u32 %r1, %r1, 1;
-st.global.u32 [%rd1], %r1;
-setp.ne.u32 %p1, %r1, %r2;
-@%p1 bra $L;
-ret;
-}
-";
+const COUNT: &str = include_str!("../../../backend-sim/tests/count.ptx");
 
 /// A kernel of one thread counts: four instructions a round.
 fn count(pe: &Pe<impl Backend>, rounds: u32) -> Result<String> {

@@ -4,34 +4,32 @@
 
 mod common;
 
-use std::env;
 use std::process::ExitCode;
 
-use common::{VARIABLE, program, run};
-use libtest_mimic::{Arguments, Failed, Trial};
+use common::{program, run, tests};
+use libtest_mimic::Failed;
 use onesided::{Backend, Cmp, Pe, Result, SignalOp};
 use onesided_harness::Program;
 
-fn main() -> ExitCode {
-    if let Ok(name) = env::var(VARIABLE) {
-        return match name.as_str() {
-            LooksAtTheFirst::NAME => onesided_harness::main(LooksAtTheFirst),
-            Buffers::NAME => onesided_harness::main(Buffers),
-            FirstSignal::NAME => onesided_harness::main(FirstSignal),
-            AnyWinner::NAME => onesided_harness::main(AnyWinner),
-            NoRace::NAME => onesided_harness::main(NoRace),
-            other => panic!("{other} is no program of this file"),
-        };
+tests! {
+    play;
+    values_that_nobody_looks_at_are_ignored,
+    a_race_that_is_meant_is_counted_and_no_finding,
+    a_mark_that_stands_for_no_race_is_noted,
+    a_search_can_leave_less_out,
+    robustness_is_written_to_files,
+}
+
+/// Runs the program of that name.
+fn play(name: &str) -> ExitCode {
+    match name {
+        LooksAtTheFirst::NAME => onesided_harness::main(LooksAtTheFirst),
+        Buffers::NAME => onesided_harness::main(Buffers),
+        FirstSignal::NAME => onesided_harness::main(FirstSignal),
+        AnyWinner::NAME => onesided_harness::main(AnyWinner),
+        NoRace::NAME => onesided_harness::main(NoRace),
+        other => panic!("{other} is no program of this file"),
     }
-    let trial = |name: &str, test: fn() -> std::result::Result<(), Failed>| Trial::test(name, test);
-    let trials = vec![
-        trial("values_that_nobody_looks_at_are_ignored", values_that_nobody_looks_at_are_ignored),
-        trial("a_race_that_is_meant_is_counted_and_no_finding", a_race_that_is_meant_is_counted_and_no_finding),
-        trial("a_mark_that_stands_for_no_race_is_noted", a_mark_that_stands_for_no_race_is_noted),
-        trial("a_search_can_leave_less_out", a_search_can_leave_less_out),
-        trial("robustness_is_written_to_files", robustness_is_written_to_files),
-    ];
-    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
 // PE 0 waits for the first of two signals: its word is 1 or 2 then, and it does not look.

@@ -2,32 +2,25 @@
 //!
 //! As `harness.rs`, this test is its own programs.
 
-use std::env;
 use std::process::ExitCode;
 
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::Failed;
 use onesided::{Backend, Pe, Result, expect_eq};
 use onesided_harness::{Program, clap};
 use onesided_sim::Profile;
 
 mod common;
-use common::{VARIABLE, arguments_of, program, run};
+use common::{arguments_of, program, run, tests};
 
-fn main() -> ExitCode {
-    if let Ok(name) = env::var(VARIABLE) {
-        return play(&name);
-    }
-    let trial = |name: &str, test: fn() -> std::result::Result<(), Failed>| Trial::test(name, test);
-    let trials = vec![
-        trial("a_proof_for_each_number_of_pes", a_proof_for_each_number_of_pes),
-        trial("a_failing_row_names_its_lines_and_replays", a_failing_row_names_its_lines_and_replays),
-        trial("all_races_of_a_finding_are_printed_on_demand", all_races_of_a_finding_are_printed_on_demand),
-        trial("profiles_are_compared", profiles_are_compared),
-        trial("random_rows_have_no_proof", random_rows_have_no_proof),
-        trial("a_summary_has_every_row", a_summary_has_every_row),
-        trial("what_is_about_one_run_is_refused", what_is_about_one_run_is_refused),
-    ];
-    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+tests! {
+    play;
+    a_proof_for_each_number_of_pes,
+    a_failing_row_names_its_lines_and_replays,
+    all_races_of_a_finding_are_printed_on_demand,
+    profiles_are_compared,
+    random_rows_have_no_proof,
+    a_summary_has_every_row,
+    what_is_about_one_run_is_refused,
 }
 
 /// Runs the program of that name.

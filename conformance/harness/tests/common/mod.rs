@@ -13,6 +13,20 @@ pub(crate) fn arguments_of(command: &str) -> Vec<&str> {
     command[command.find("--replay ").expect("a schedule")..].split(' ').collect()
 }
 
+/// The tests of a file: functions of these names. A process that was started as a program runs that one, by `play`, and no test.
+macro_rules! tests {
+    ($play:ident; $($(#[$when:meta])* $test:ident,)*) => {
+        fn main() -> ExitCode {
+            if let Ok(name) = std::env::var(common::VARIABLE) {
+                return $play(&name);
+            }
+            let trials = vec![$($(#[$when])* libtest_mimic::Trial::test(stringify!($test), $test)),*];
+            libtest_mimic::run(&libtest_mimic::Arguments::from_args(), trials).exit_code()
+        }
+    };
+}
+pub(crate) use tests;
+
 /// What a program printed, and its exit status.
 pub(crate) struct Said {
     pub(crate) status: Option<i32>,
