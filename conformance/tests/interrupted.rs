@@ -61,11 +61,11 @@ fn a_command_that_is_ended_is_not_scored() {
     let output = command.args(["--", "sh", &path("tool"), "run"]).output().unwrap();
     let said = stdout(&output);
     assert_eq!(output.status.code(), Some(143), "{output:?}");
-    assert!(said.contains("0 of 1 runs, ended by you, ") && !said.contains("is not found"), "{said}");
+    assert!(said.contains("0 of 1 run, ended by you, ") && !said.contains("is not found"), "{said}");
     let score: Value = serde_json::from_str(&fs::read_to_string(path("score.json")).unwrap()).unwrap();
     assert_eq!((&score["complete"], &score["runs"], &score["programs"]), (&json!(false), &json!(1), &json!([])));
     let noted = String::from_utf8_lossy(&output.stderr);
-    assert!(noted.contains("note: the JSON is not complete, and says so: it has 0 of 1 runs\n"), "{noted}");
+    assert!(noted.contains("note: the JSON is not complete, and says so: it has 0 of 1 run\n"), "{noted}");
 }
 
 /// The rows until then are printed. A file would look like all of them.

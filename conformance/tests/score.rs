@@ -91,7 +91,7 @@ fn programs_of_others_are_scored_by_a_command() {
     assert!(stderr(&output).contains("1 of 4 programs could not be run"), "{}", stderr(&output));
     assert!(said.contains("broken under ours: could not be run: status 4: it does not work"), "{said}");
     assert!(said.contains("quiet under ours: race is not found"), "{said}");
-    assert!(said.contains("precision  1.000  1 of 1 findings"), "{said}");
+    assert!(said.contains("precision  1.000  1 of 1 finding about"), "{said}");
     assert!(said.contains("recall     0.500  1 of 2 bugs"), "{said}");
     let found: Value = serde_json::from_str(&fs::read_to_string(&json).unwrap()).unwrap();
     let [mp, fixed, quiet, broken] = &found["programs"].as_array().unwrap()[..] else { panic!("{found:#}") };

@@ -101,11 +101,12 @@ pub(super) fn print(labels: &[Label], scored: &[Scored<'_>], time: Duration) {
     );
     say!("recall     {:>5}  {found} of {} found", share(sums.recall()), count(bugs, "bug"));
     let strict_share = share(self::share(strict, bugs));
-    say!("strict     {strict_share:>5}  {strict} of {bugs} are found with their class and both lines");
+    say!("strict     {strict_share:>5}  {strict} of {bugs} found with their class and both lines");
     say!("noise      {noise:>5}  further reports");
     let fixes_share = share(self::share(proposed, fixes));
     say!(
-        "fixes      {fixes_share:>5}  {proposed} of {fixes} proposals are the labels': changes that were tried, or what the report says is missing"
+        "fixes      {fixes_share:>5}  {proposed} of {} as the labels have it: changes that were tried, or what the report says is missing",
+        count(fixes, "proposal")
     );
 }
 
