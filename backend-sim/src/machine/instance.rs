@@ -1,7 +1,7 @@
 //! One collective of a team: what members enter, how far each has come, and when it may leave.
 
 use onesided::backend::{self, AllocId, CollectiveKind, Data, Effect, Layout, NewTeams, Op, Pattern, TeamId};
-use onesided::{At, Error, Members, Predefined, TeamConfig, UniqueId};
+use onesided::{At, Error, Members, Predefined, TeamConfig, UniqueId, count};
 
 use super::ids::AgentId;
 use super::past::Past;
@@ -229,14 +229,14 @@ impl std::fmt::Display for Collective {
         match self {
             Collective::Op(op) => write!(f, "{op}"),
             Collective::Alloc(Layout { bytes, align, zeroed }) => {
-                write!(f, "alloc({bytes} bytes")?;
+                write!(f, "alloc({}", count(*bytes, "byte"))?;
                 if let Some(align) = align {
                     write!(f, ", aligned to {align}")?;
                 }
                 f.write_str(if *zeroed { ", zeroed)" } else { ")" })
             }
             Collective::Free(alloc) => write!(f, "free({alloc})"),
-            Collective::Register { bytes } => write!(f, "register_symmetric({bytes} bytes)"),
+            Collective::Register { bytes } => write!(f, "register_symmetric({})", count(*bytes, "byte")),
             Collective::Unregister(alloc) => write!(f, "unregister_symmetric({alloc})"),
             Collective::Split { start, stride, members, .. } => {
                 write!(f, "team_split_strided(start {start}, stride {stride}, size {})", members.len())

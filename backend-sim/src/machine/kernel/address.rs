@@ -13,6 +13,7 @@
 //! A multicast address has 1, 1 in bits 55 and 54, and no PE.
 
 use onesided::backend::{AllocId, Span};
+use onesided::count;
 
 use crate::machine::Machine;
 use crate::machine::ids::{Id as _, PeId};
@@ -179,9 +180,10 @@ impl Machine {
                 pe.index()
             );
         }
+        let bytes = count(bytes, "byte");
         match before {
-            0 => format!("{bytes} bytes at offset {offset} of {alloc}, which has {len}{}", self.made(alloc)),
-            _ => format!("{bytes} bytes, {before} before {alloc}, which has {len}{}", self.made(alloc)),
+            0 => format!("{bytes} at offset {offset} of {alloc}, which has {len}{}", self.made(alloc)),
+            _ => format!("{bytes}, {before} before {alloc}, which has {len}{}", self.made(alloc)),
         }
     }
 

@@ -3,6 +3,7 @@
 //! A look in vain leaves nothing behind, so it is no step. In a proof, the look that ends the loop is taken as soon as it can be
 //! ([`Phases`](super::super::phases::Phases)).
 
+use onesided::count;
 use onesided_ptx::{Access, AccessKind, Phase};
 
 use super::super::access::{Awaited, BlockName};
@@ -103,7 +104,6 @@ impl Machine {
     /// What is missing until a phase is over, in words.
     pub(in crate::machine) fn phase_report(&self, thread: AgentId, phase: Phase) -> String {
         let missing = self.kernels.blocks[self.block_of(thread)].block.as_ref().map(|block| block.missing_in(phase));
-        let count = |number: u64, what: &str| format!("{number} {what}{}", if number == 1 { "" } else { "s" });
         let missing = match missing {
             Some((arrivals, 0)) => format!(": {} missing", count(arrivals, "arrival")),
             Some((0, bytes)) if bytes > 0 => format!(": {} of copies missing", count(bytes.unsigned_abs(), "byte")),

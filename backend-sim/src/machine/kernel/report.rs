@@ -1,5 +1,7 @@
 //! What kernels wait for, what is wrong with them, and what they print, in words.
 
+use std::io::{self, Write as _};
+
 use onesided::{At, Error};
 use onesided_ptx::{Call, Fault, FaultKind, Waiting, Who, demangle};
 
@@ -175,7 +177,8 @@ impl Machine {
         let running = &self.kernels.blocks[id];
         let pe = self.agents[running.agent].pe.index();
         for line in text.lines() {
-            println!("PE {pe}, {}, {}: {line}", demangle(&running.launched.name), who);
+            // a reader that has gone ends no run
+            _ = writeln!(io::stdout(), "PE {pe}, {}, {}: {line}", demangle(&running.launched.name), who);
         }
     }
 }
