@@ -3,7 +3,7 @@
 //! This test is its own program: started with a name in the environment, it runs that program instead of the tests.
 
 use std::env;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 use libtest_mimic::Failed;
 use onesided::{Backend, Grid, Pe, Result, Source, SymmetricBuf, args};
@@ -19,6 +19,7 @@ tests! {
     profiles_are_not_compared_where_a_kernel_races,
     a_kernel_that_does_not_load_is_no_finding,
     what_a_kernel_prints_says_who_printed_it,
+    nobody_need_read_what_a_kernel_prints,
     a_quiet_is_the_pes_or_its_threads,
     #[cfg(unix)]
     one_signal_ends_a_kernel_that_computes,
@@ -157,6 +158,13 @@ fn what_a_kernel_prints_says_who_printed_it() -> std::result::Result<(), Failed>
         }
     }
     Ok(())
+}
+
+fn nobody_need_read_what_a_kernel_prints() -> std::result::Result<(), Failed> {
+    let (reader, writer) = std::io::pipe()?;
+    drop(reader);
+    let status = Command::new(env::current_exe()?).env(VARIABLE, Prints::NAME).stdout(writer).status()?;
+    if status.success() { Ok(()) } else { Err(format!("{status}").into()) }
 }
 
 // One thread completes what the other has put, of which it knows by a counter without fences.
