@@ -238,7 +238,7 @@ impl<'a> Text<'a> {
             }
             self.passes(at, &mut step.known, walk);
             step.at += 1;
-            if let Some(result) = walk.results.get(&at).filter(|_| step.sees) {
+            if let Some(result) = walk.results.get(&at) {
                 step.known.insert(self.name(scope, target(instruction)?), *result);
             } else if let Some((load, decides)) = self.compared_besides(at, walk) {
                 self.walk_besides((load, decides), &step, walk, looks)?;

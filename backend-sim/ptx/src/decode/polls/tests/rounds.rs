@@ -51,7 +51,7 @@ fn a_number_may_be_widened_before_it_is_compared() {
     assert_eq!(both("setp.lt.s32 %p3, %r4, 1;"), NOTHING, "that is more than its sign");
     let alone = "mov.b32 %r4, %r2; setp.lt.s32 %p1, %r4, 0;";
     assert_eq!(widened("f16", alone), NOTHING, "a conversion takes the sign of what is no number");
-    let no_number = "and.b32 %r5, %r1, 31744; setp.eq.s32 %p2, %r5, 31744; mov.b32 %r4, %r2; setp.lt.s32 %p3, %r4, 0; and.pred %p1, %p2, %p3;";
+    let no_number = "and.b16 %r5, %r1, 31744; setp.eq.s16 %p2, %r5, 31744; mov.b32 %r4, %r2; setp.lt.s32 %p3, %r4, 0; and.pred %p1, %p2, %p3;";
     assert_eq!(widened("f16", no_number), NOTHING, "it may be none");
     assert_eq!(widened("f16", "add.f32 %r4, %r2, 0f3F800000; setp.eq.f32 %p1, %r4, 0f00000000;"), NOTHING);
     assert_eq!(widened("f16", "shr.u32 %r4, %r2, 16; setp.eq.s32 %p1, %r4, 7;"), NOTHING, "bits of another form");
@@ -71,6 +71,8 @@ fn a_word_may_be_compared_twice_with_a_number() {
     assert_eq!(queue("setp.ne.s32 %p2, %r1, %r5;", "setp.ge.u32 %p1, %r1, %r5;", ""), ["0: Ne B32 %r5"]);
     assert_eq!(queue("setp.lt.u32 %p2, %r6, %r1;", equal, ""), NOTHING, "with different numbers");
     assert_eq!(queue("setp.le.u32 %p2, %r5, %r1;", equal, ""), NOTHING, "what is equal leaves the loop");
+    let stores = "setp.eq.u32 %p4, %r1, 7; @%p4 bra E;";
+    assert_eq!(queue(&format!("{stores} {less}"), equal, "ret; E: st.global.u32 [%rd3], %r2;"), NOTHING, "it may be 7");
     assert_eq!(queue(less, "setp.lt.u32 %p1, %r1, 7; mov.u32 %r5, %r1;", ""), NOTHING, "the number changes");
     let counts = "add.s32 %r6, %r6, 1; setp.eq.s32 %p1, %r5, %r1;";
     assert_eq!(queue(less, counts, ""), ["0: Ne B32 %r5"], "nobody looks at what it counts");
@@ -193,6 +195,20 @@ fn a_loop_may_be_told_to_give_up_now_and_then() {
     );
     let stores = "@%p4 bra L; ret; D: st.global.u32 [%rd3], %r6;";
     assert_eq!(told("10000", stores), NOTHING, "who has gone round has written it, and others have not");
+    let with = |rest: &str| {
+        let first = "L: ld.volatile.u32 %r1, [%rd1]; setp.eq.s32 %p1, %r1, 1; @%p1 bra D; setp.lt.u32 %p3, %r5, %r7;";
+        polls(&format!("{first} {rest} @%p4 bra E; bra.uni L; E: st.global.u32 [%rd3], %r2; D:"))
+    };
+    let look = "ld.volatile.u32 %r2, [%rd2];";
+    assert_eq!(
+        with(&format!("@%p3 bra L; {look} setp.ne.s32 %p4, %r2, 0;"))[0],
+        waits[0].replace("besides 7", "besides 5")
+    );
+    let sometimes = format!("@%p3 bra M; {look} M: setp.ne.s32 %p4, %r2, 0;");
+    assert_eq!(with(&sometimes), NOTHING, "it may compare what it has loaded in a round before");
+    let turned = "xor.pred %p4, %p2, %p5;";
+    let either = format!("mov.pred %p5, -1; @%p3 bra M; mov.pred %p5, 0; M: {look} setp.ne.s32 %p2, %r2, 0; {turned}");
+    assert_eq!(with(&either), NOTHING, "it is told by one number in some rounds, and by another one in others");
 }
 
 /// Only what fails may depend on how many rounds there were.
