@@ -125,7 +125,12 @@ impl ReduceOp {
         matches!(self, ReduceOp::And | ReduceOp::Or | ReduceOp::Xor)
     }
 
-    /// Whether NVSHMEM has this reduction of elements of the type.
+    /// Whether NVSHMEM has this reduction of elements of the type: the bitwise ones are of integers alone.
+    ///
+    /// ```
+    /// use onesided::{DType, ReduceOp};
+    /// assert!(ReduceOp::Sum.reduces(DType::F32) && !ReduceOp::Xor.reduces(DType::F32));
+    /// ```
     #[inline]
     pub fn reduces(self, dtype: DType) -> bool {
         !(self.is_bitwise() && dtype.is_float())

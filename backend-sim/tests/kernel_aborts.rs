@@ -6,20 +6,16 @@ use std::ops::ControlFlow;
 use onesided::{Grid, Pe, Result, Source, args};
 use onesided_sim::{Config, Explore, Sim, Simulation, check_random, prove};
 
+use crate::hand_over::run;
+
 const ABORTS: &str = include_str!("../ptx/kernels/aborts.ptx");
 
 /// One thread on each PE, which looks at the other word each time that it has looked so often. What it has seen.
 fn runs(name: &str, most: u32) -> impl Fn(&Pe<Sim>) -> Result<u32> + '_ {
     move |pe| {
         let [flags, aborts, out] = [pe.alloc_zeroed::<u32>(2)?, pe.alloc_zeroed(1)?, pe.alloc_zeroed(1)?];
-        let (module, stream) = (pe.module(&Source::ptx("aborts.ptx", ABORTS))?, pe.stream()?);
-        // SAFETY: the kernels take three pointers to numbers, of so many elements, and a number.
-        unsafe {
-            let (kernel, grid) = (module.kernel(name)?, Grid::new(1, 1).collective());
-            pe.on(&stream).launch(&kernel, &grid, args![&flags, &aborts, &out, most])?
-        };
-        pe.on(&stream).barrier_all()?;
-        pe.synchronize(&stream)?;
+        let (source, grid) = (Source::ptx("aborts.ptx", ABORTS), Grid::new(1, 1).collective());
+        run(pe, &source, name, &grid, args![&flags, &aborts, &out, most])?;
         let seen = pe.read_one(&out)?;
         [flags, aborts, out].into_iter().try_for_each(|words| pe.free(words))?;
         Ok(seen)

@@ -1,10 +1,11 @@
 //! A strong store to another PE arrives later than it is made: Dekker's lock needs a fence between the store and the load.
 
 use std::collections::BTreeSet;
-use std::ops::ControlFlow;
 
 use onesided::{Grid, Pe, Result, Source, args};
 use onesided_sim::{Config, Explore, Profile, Sim, Simulation};
+
+use crate::hand_over::{explored, run};
 
 const DEKKER: &str = include_str!("../ptx/kernels/dekker.ptx");
 
@@ -12,32 +13,13 @@ const DEKKER: &str = include_str!("../ptx/kernels/dekker.ptx");
 fn enters(name: &str) -> impl Fn(&Pe<Sim>) -> Result<i32> + '_ {
     move |pe| {
         let (raised, inside) = (pe.alloc_zeroed::<i32>(1)?, pe.alloc_zeroed::<i32>(1)?);
-        let (module, stream) = (pe.module(&Source::ptx("dekker.ptx", DEKKER))?, pe.stream()?);
-        // SAFETY: the kernels take two pointers, each to one number.
-        unsafe {
-            let grid = Grid::new(1, 1).collective();
-            pe.on(&stream).launch(&module.kernel(name)?, &grid, args![&raised, &inside])?
-        };
-        pe.on(&stream).barrier_all()?;
-        pe.synchronize(&stream)?;
+        let (source, grid) = (Source::ptx("dekker.ptx", DEKKER), Grid::new(1, 1).collective());
+        run(pe, &source, name, &grid, args![&raised, &inside])?;
         let entered = pe.read_one(&inside)?;
         pe.free(raised)?;
         pe.free(inside)?;
         Ok(entered)
     }
-}
-
-/// How many schedules there are, and which PEs enter.
-fn explored(config: Config, how: Explore, name: &str) -> (u64, BTreeSet<[i32; 2]>) {
-    let mut seen = BTreeSet::new();
-    let explored = Simulation::new(config).unwrap().explore(how, enters(name), |run| {
-        assert!(run.is_ok(), "{}", run.verdict);
-        seen.insert([0, 1].map(|pe: usize| *run.results[pe].as_ref().unwrap()));
-        ControlFlow::<()>::Continue(())
-    });
-    let explored = explored.unwrap();
-    assert!(!matches!(how, Explore::All { .. }) || explored.complete, "{explored:?}");
-    (explored.schedules, seen)
 }
 
 const NOT_BOTH: [[i32; 2]; 3] = [[0, 0], [0, 1], [1, 0]];
@@ -57,9 +39,9 @@ fn both_enter_without_a_fence_of_the_system() {
             ("by_an_exchange_without_fence", &ANY),
             ("by_an_addition_without_fence", &ANY),
         ] {
-            let (seen, all) = (BTreeSet::from_iter(seen.iter().copied()), Explore::All { limit: 100 });
-            assert_eq!(explored(config(), all, name), (seen.len() as u64, seen.clone()), "{profile}: {name}");
-            assert_eq!(explored(config(), Explore::random(100, 1), name).1, seen, "{profile}: {name}");
+            let (seen, all) = (BTreeSet::from_iter(seen.iter().map(|seen| seen.to_vec())), Explore::All { limit: 100 });
+            assert_eq!(explored(config(), all, enters(name)), (seen.len() as u64, seen.clone()), "{profile}: {name}");
+            assert_eq!(explored(config(), Explore::random(100, 1), enters(name)).1, seen, "{profile}: {name}");
         }
     }
 }

@@ -5,6 +5,8 @@ use std::ops::ControlFlow;
 use onesided::{Grid, Pe, Result, Source, args};
 use onesided_sim::{Config, Explore, Explored, Profile, Sim, Simulation, check_random};
 
+use crate::hand_over::run;
+
 const SENTINELS: &str = include_str!("../ptx/kernels/sentinels.ptx");
 
 /// One block of so many threads on each PE, whose slots are filled with a sentinel.
@@ -13,14 +15,8 @@ fn runs(name: &str, sentinel: f32, threads: u32) -> impl Fn(&Pe<Sim>) -> Result<
         let (slots, out) = (pe.alloc_zeroed::<f32>(128)?, pe.alloc_zeroed::<f32>(8)?);
         pe.write(&slots, &[sentinel; 128])?;
         pe.host().barrier_all()?;
-        let (module, stream) = (pe.module(&Source::ptx("sentinels.ptx", SENTINELS))?, pe.stream()?);
-        // SAFETY: the kernels take two pointers to numbers, of so many elements.
-        unsafe {
-            let grid = Grid::new(1, threads).collective();
-            pe.on(&stream).launch(&module.kernel(name)?, &grid, args![&slots, &out])?
-        };
-        pe.on(&stream).barrier_all()?;
-        pe.synchronize(&stream)?;
+        let source = Source::ptx("sentinels.ptx", SENTINELS);
+        run(pe, &source, name, &Grid::new(1, threads).collective(), args![&slots, &out])?;
         onesided::expect_eq(pe.read(&out)?[0], (pe.my_pe() + 1) as f32 + 92.0, "the sum of what has come")?;
         pe.free(slots)?;
         pe.free(out)
@@ -66,14 +62,8 @@ fn runs_short(name: &str, sentinel: u16) -> impl Fn(&Pe<Sim>) -> Result<()> + '_
         let (slots, out) = (pe.alloc_zeroed::<u16>(8)?, pe.alloc_zeroed::<f32>(2)?);
         pe.write(&slots, &[sentinel; 8])?;
         pe.host().barrier_all()?;
-        let (module, stream) = (pe.module(&Source::ptx("sentinels.ptx", SENTINELS))?, pe.stream()?);
-        // SAFETY: the kernels take two pointers to numbers, of so many elements.
-        unsafe {
-            let grid = Grid::new(1, 2).collective();
-            pe.on(&stream).launch(&module.kernel(name)?, &grid, args![&slots, &out])?
-        };
-        pe.on(&stream).barrier_all()?;
-        pe.synchronize(&stream)?;
+        let source = Source::ptx("sentinels.ptx", SENTINELS);
+        run(pe, &source, name, &Grid::new(1, 2).collective(), args![&slots, &out])?;
         onesided::expect_eq(pe.read(&out)?, vec![92.0; 2], "the sums of what has come")?;
         pe.free(slots)?;
         pe.free(out)

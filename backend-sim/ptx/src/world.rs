@@ -472,7 +472,7 @@ pub trait World {
     }
 
     /// Whether the thread stops before this fence, with [`Stop::Fence`](crate::Stop::Fence), so that what comes before the fence may happen first.
-    /// Asked once for each fence. `thread` is the number of the thread in its block.
+    /// Asked once for each fence. `thread` is the number of the thread in its block; `sequential`: whether the fence is sequentially consistent.
     fn stops_at_fence(&mut self, thread: u32, scope: Scope, sequential: bool) -> bool {
         let _ = (thread, scope, sequential);
         false

@@ -1,18 +1,42 @@
-//! For tests of kernels that hand data over by a flag.
+//! For tests of kernels that hand data over.
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 
 use onesided::{Argument, Grid, Pe, Result, Source, args};
-use onesided_sim::Sim;
+use onesided_sim::{Config, Explore, Sim, Simulation};
+
+/// Runs a kernel on all PEs, and waits for all of them. Each test gives what its kernel takes.
+pub(crate) fn run(pe: &Pe<Sim>, source: &Source, name: &str, grid: &Grid, arguments: &[Argument]) -> Result<()> {
+    let (module, stream) = (pe.module(source)?, pe.stream()?);
+    // SAFETY: the kernels take these arguments.
+    unsafe { pe.on(&stream).launch(&module.kernel(name)?, grid, arguments)? };
+    pe.on(&stream).barrier_all()?;
+    pe.synchronize(&stream)
+}
+
+/// How many schedules there are, and what the PEs return. None may end in a finding, and a search of all of them must be complete.
+pub(crate) fn explored<T: Ord + Copy>(
+    config: Config,
+    how: Explore,
+    program: impl Fn(&Pe<Sim>) -> Result<T>,
+) -> (u64, BTreeSet<Vec<T>>) {
+    let mut seen = BTreeSet::new();
+    let explored = Simulation::new(config).unwrap().explore(how, program, |run| {
+        assert!(run.is_ok(), "{}", run.verdict);
+        seen.insert(run.results.iter().copied().flatten().collect());
+        ControlFlow::<()>::Continue(())
+    });
+    let explored = explored.unwrap();
+    assert!(!matches!(how, Explore::All { .. }) || explored.complete, "{explored:?}");
+    (explored.schedules, seen)
+}
 
 /// What a kernel that takes data, a flag and what it has seen has seen.
 pub(crate) fn hand_over(pe: &Pe<Sim>, source: &Source, name: &str, grid: &Grid, how: &[Argument]) -> Result<i32> {
     let (data, flag, seen) = (pe.alloc_zeroed::<i32>(64)?, pe.alloc_zeroed::<u64>(1)?, pe.alloc_zeroed::<i32>(1)?);
-    let module = pe.module(source)?;
-    let stream = pe.stream()?;
     let arguments: Vec<Argument> = args![&data, &flag, &seen].iter().chain(how).cloned().collect();
-    // SAFETY: the kernels take these arguments, and each test gives the rest.
-    unsafe { pe.on(&stream).launch(&module.kernel(name)?, grid, &arguments)? };
-    pe.on(&stream).barrier_all()?;
-    pe.synchronize(&stream)?;
+    run(pe, source, name, grid, &arguments)?;
     let result = pe.read_one(&seen)?;
     pe.free(seen)?;
     pe.free(flag)?;
