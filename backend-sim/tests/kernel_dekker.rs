@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use onesided::{Grid, Pe, Result, Source, args};
-use onesided_sim::{Config, Explore, Profile, Sim, Simulation};
+use onesided_sim::{Config, Explore, Profile, Races, Sim, Simulation};
 
 use crate::hand_over::{explored, run};
 
@@ -44,6 +44,15 @@ fn both_enter_without_a_fence_of_the_system() {
             assert_eq!(explored(config(), Explore::random(100, 1), enters(name)).1, seen, "{profile}: {name}");
         }
     }
+}
+
+/// Without the race detector nobody knows which stores a fence puts before a write. So the fence waits for them.
+#[test]
+fn where_races_are_ignored_any_fence_of_the_system_waits() {
+    let config = Config { races: Races::Ignore, ..Config::pes(2) };
+    let name = "by_a_store_and_a_fence_that_is_not_sequential";
+    let seen = NOT_BOTH.iter().map(|seen| seen.to_vec()).collect();
+    assert_eq!(explored(config, Explore::All { limit: 100 }, enters(name)), (3, seen));
 }
 
 /// In order, a store arrives at once, as in a sequential run.

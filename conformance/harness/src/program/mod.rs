@@ -72,7 +72,7 @@ use table::Table;
 /// Schedules of the simulator run on all cores where a program is [`Sync`]. One that is not has [`main_on_one_core`].
 ///
 /// ```no_run
-/// use onesided::{Backend, Pe, Result, count};
+/// use onesided::{Backend, Pe, Result};
 /// use onesided_harness::{Program, clap, main_with_options};
 ///
 /// #[derive(clap::Args)]
@@ -171,7 +171,7 @@ pub fn main(program: impl Program + Sync) -> ExitCode {
 /// As [`main`], for a program that is not [`Sync`]: its schedules run one after the other, and a note says so.
 ///
 /// ```no_run
-/// use onesided::{Backend, Pe, Result, count};
+/// use onesided::{Backend, Pe, Result};
 /// use onesided_harness::{Program, main_on_one_core};
 /// use std::cell::Cell;
 ///
