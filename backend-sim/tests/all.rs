@@ -59,6 +59,7 @@ mod kernel_read_only;
 mod kernel_scopes;
 mod kernel_sentinels;
 mod kernel_smem;
+mod kernel_stale;
 mod kernel_stores;
 mod kernel_tensors;
 mod kernel_time_outs;

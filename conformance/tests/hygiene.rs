@@ -10,7 +10,7 @@ use onesided_conformance::expected::{Folder, print};
 use onesided_conformance::known;
 use onesided_conformance::outcome::in_order;
 use onesided_conformance::suite::{cases, kernels};
-use onesided_sim::{EventKind, Profile, Sim};
+use onesided_sim::{EventKind, LintKind, Profile, Sim};
 
 /// The chapters of the API, in the order of the suite.
 const CHAPTERS: [&str; 14] = [
@@ -40,6 +40,19 @@ fn every_chapter_has_cases_and_every_case_its_own_name() {
     let mut chapters: Vec<&str> = cases.iter().map(chapter).collect();
     chapters.dedup();
     assert_eq!(chapters, CHAPTERS);
+}
+
+/// These are about the order of strong accesses, or would need a fence that other cases have.
+#[test]
+fn cases_whose_strong_loads_can_find_older_values() {
+    let mut stale = Vec::new();
+    for case in cases::<Sim>() {
+        let run = in_order(&case, Profile::Spec).unwrap();
+        if run.verdict.lints.iter().any(|lint| lint.kind == LintKind::StaleLoad) {
+            stale.push(case.name);
+        }
+    }
+    insta::assert_snapshot!(stale.join("\n"), @"");
 }
 
 fn chapter(case: &Case<Sim>) -> &str {

@@ -240,6 +240,12 @@ impl Module {
         self.shared.iter().find(is_there).map_or_else(|| format!("{at:#x}"), place)
     }
 
+    /// Whether there is an access at a place that ends a loop which does nothing but look: see [`Block::ends_loop`](crate::Block::ends_loop).
+    pub fn is_look(&self, place: Place) -> bool {
+        let is_in = |code: &Code| place.0.checked_sub(code.first_place).is_some_and(|at| code.polls.contains_key(&at));
+        self.code.iter().any(is_in)
+    }
+
     /// How many places there are.
     pub fn places(&self) -> usize {
         self.places.len()

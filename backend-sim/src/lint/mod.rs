@@ -13,9 +13,10 @@
 //! | `reused.rs` | data that is overwritten before its reader can have read it |
 //! | `scope.rs` | a quiet or fence of the wrong scope |
 //! | `target.rs` | a fence between data and a flag that go to different PEs |
+//! | `stale.rs` | a kernel's strong load that can find an older value |
 //! | `unwritten.rs` | a read of memory that nobody has written |
 //!
-//! `report.rs` has what a person reads of each.
+//! `report.rs` has what a person reads of each, and `sequential.rs` the order of a run's strong accesses.
 //!
 //! They look at recorded runs, and at every run where a lint is a finding ([`Config::strict`](crate::Config::strict)). So other
 //! runs pay nothing for them.
@@ -28,6 +29,8 @@ mod polled;
 mod report;
 mod reused;
 mod scope;
+mod sequential;
+mod stale;
 mod target;
 mod unwritten;
 
@@ -37,6 +40,7 @@ use std::ops::Range;
 
 use onesided::backend::{Against, AllocId, Span, Transfer};
 use onesided::{At, Cmp, DType};
+use onesided_ptx::Scope;
 
 use crate::machine::{AgentId, PeId, Word};
 use crate::race::{Detector, Ticket};
@@ -70,8 +74,36 @@ pub(crate) enum Notice<'a> {
     Ends { agent: AgentId, word: Span },
     /// An agent orders or completes what its scope has issued, before it goes on.
     Orders { agent: AgentId, order: Ordering, asked: (&'static str, At) },
+    /// A kernel's strong access happens. Its thread has learned nothing from that yet.
+    Strong(Strong<'a>),
+    /// A thread of a kernel comes to a sequential fence.
+    Fences { agent: AgentId, scope: Scope },
     /// Everybody knows everything that has happened.
     Known,
+}
+
+/// An access of a word by which kernels synchronize, or an update of it by a transfer.
+#[derive(Debug)]
+pub(crate) struct Strong<'a> {
+    pub(crate) by: By<'a>,
+    pub(crate) place: (PeId, Span),
+    pub(crate) reads: bool,
+    pub(crate) writes: bool,
+    /// Whether it is an update that commutes with others of the word that do.
+    pub(crate) commutes: bool,
+    /// Whether its loop does nothing but wait for it.
+    pub(crate) waits: bool,
+    /// Whether it is an element of a vector, which come in any order anyway.
+    pub(crate) is_part: bool,
+}
+
+/// What makes a strong access.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum By<'a> {
+    /// An agent itself, at a time.
+    Agent { agent: AgentId, time: u64, asked: (&'static str, At) },
+    /// A transfer, or a store of a kernel, that arrives.
+    Transfer(&'a Ticket),
 }
 
 /// How a word is updated.
@@ -105,6 +137,45 @@ pub(crate) struct Waiting {
     pub(crate) signal: bool,
     /// The moment at which it began.
     pub(crate) time: u64,
+}
+
+impl<'a> Strong<'a> {
+    /// A transfer, or a store of a kernel, updates a word.
+    pub(crate) fn arrival(ticket: &'a Ticket, place: (PeId, Span), commutes: bool) -> Strong<'a> {
+        Strong { by: By::Transfer(ticket), place, reads: false, writes: true, commutes, waits: false, is_part: false }
+    }
+}
+
+impl By<'_> {
+    fn agent(&self) -> AgentId {
+        match self {
+            By::Agent { agent, .. } => *agent,
+            By::Transfer(ticket) => ticket.agent(),
+        }
+    }
+
+    /// When the access was made; of what arrives later, when it was issued.
+    fn time(&self) -> u64 {
+        match self {
+            By::Agent { time, .. } => *time,
+            By::Transfer(ticket) => ticket.time(),
+        }
+    }
+
+    /// The last step of another agent that it comes after.
+    fn steps_known(&self, of: AgentId, races: &Detector) -> u64 {
+        match self {
+            By::Agent { agent, .. } => races.steps_known(*agent, of),
+            By::Transfer(ticket) => races.steps_known_at(ticket, of),
+        }
+    }
+
+    fn site(&self, races: &Detector) -> LintSite {
+        match self {
+            By::Agent { agent, asked, .. } => races.site(*agent, *asked),
+            By::Transfer(ticket) => races.site_of(ticket),
+        }
+    }
 }
 
 impl Update {
@@ -151,6 +222,7 @@ pub(crate) struct Lints {
     polled: polled::Polled,
     reused: reused::Reused,
     scope: scope::WrongScope,
+    stale: stale::StaleLoad,
     target: target::WrongTarget,
     unwritten: unwritten::UnwrittenRead,
     waits: BTreeMap<AgentId, Waiting>,
@@ -163,10 +235,22 @@ impl Lints {
         if let Notice::Waits { agent, waiting, .. } = notice {
             self.waits.insert(*agent, *waiting);
         }
-        let Lints { counter, equality, plain_data, plain_wait, polled, reused, scope, target, unwritten, waits, found } =
-            self;
-        let rules: [&mut dyn Rule; 9] =
-            [counter, equality, plain_data, plain_wait, polled, reused, scope, target, unwritten];
+        let Lints {
+            counter,
+            equality,
+            plain_data,
+            plain_wait,
+            polled,
+            reused,
+            scope,
+            stale,
+            target,
+            unwritten,
+            waits,
+            found,
+        } = self;
+        let rules: [&mut dyn Rule; 10] =
+            [counter, equality, plain_data, plain_wait, polled, reused, scope, stale, target, unwritten];
         for rule in rules {
             match notice {
                 Notice::Known => rule.settle(found),

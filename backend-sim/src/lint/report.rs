@@ -25,13 +25,15 @@ pub enum LintKind {
     WrongScope,
     /// A fence between data and a flag that go to different PEs.
     FenceToAnotherPe,
+    /// A kernel's strong load that can find an older value than its place in the program suggests.
+    StaleLoad,
     /// A read of memory that nobody has written.
     UnwrittenRead,
 }
 
 impl LintKind {
     /// Every kind.
-    pub const ALL: [LintKind; 9] = [
+    pub const ALL: [LintKind; 10] = [
         LintKind::CounterOvertaken,
         LintKind::EqualityPassed,
         LintKind::WaitOnPlainData,
@@ -40,6 +42,7 @@ impl LintKind {
         LintKind::DestinationReused,
         LintKind::WrongScope,
         LintKind::FenceToAnotherPe,
+        LintKind::StaleLoad,
         LintKind::UnwrittenRead,
     ];
 
@@ -54,6 +57,7 @@ impl LintKind {
             LintKind::DestinationReused => "destination-reused",
             LintKind::WrongScope => "wrong-scope",
             LintKind::FenceToAnotherPe => "fence-to-another-pe",
+            LintKind::StaleLoad => "stale-load",
             LintKind::UnwrittenRead => "unwritten-read",
         }
     }
@@ -90,6 +94,10 @@ impl LintKind {
             LintKind::FenceToAnotherPe => {
                 ("a fence orders what goes to one PE, and these go to two", "a quiet in place of the fence")
             }
+            LintKind::StaleLoad => (
+                "PTX promises no order between a thread's strong accesses to different words, so the load can miss the first access",
+                "a release of what is stored and an acquire before the load, or fence.sc in both threads if each stores before it loads",
+            ),
             LintKind::UnwrittenRead => (
                 "nobody has written what the second call reads of that memory, and fresh memory can hold anything",
                 "alloc_zeroed, or a write that comes before the read",

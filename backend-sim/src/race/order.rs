@@ -3,7 +3,7 @@
 use onesided::At;
 use onesided::backend::Span;
 
-use super::{Detector, How, Lane, Mark, Ticket, Who};
+use super::{Detector, How, Lane, Mark, Ticket, Who, steps_of};
 use crate::lint::LintSite;
 use crate::machine::{AgentId, Id as _, PeId};
 
@@ -51,6 +51,41 @@ impl Detector {
 
     fn bearer<'a>(&'a self, ticket: &'a Ticket, pe: PeId) -> Who<'a> {
         Who::transfer(ticket, ticket.lane, pe, self.base, self.promises, &self.agents)
+    }
+
+    /// The last step of an agent that another one knows of.
+    pub(crate) fn steps_known(&self, agent: AgentId, of: AgentId) -> u64 {
+        if of == agent {
+            return self.agents[agent].last;
+        }
+        self.base.max(steps_of(&self.agents[agent].clock, &self.agents, of))
+    }
+
+    /// The same when it issued a transfer.
+    pub(crate) fn steps_known_at(&self, ticket: &Ticket, of: AgentId) -> u64 {
+        self.base.max(steps_of(&ticket.issue.clock, &self.agents, of))
+    }
+
+    /// Whether an agent knows that a transfer has arrived at a PE, without asking what fences put in order.
+    pub(crate) fn knows_arrival(&self, agent: AgentId, ticket: &Ticket, pe: PeId) -> bool {
+        let mark = Mark::new(ticket.agent, ticket.lane, ticket.time, ticket.site, How::AtomicUpdate, 8);
+        let who = Who { pe, ..Who::agent(agent, self.agents[agent].last, self.base, &self.agents) };
+        who.knows(&mark)
+    }
+
+    /// The last moment at which anything happened.
+    pub(crate) fn now(&self) -> u64 {
+        self.now
+    }
+
+    /// Whether an agent is a block of a kernel, or one of its threads.
+    pub(crate) fn is_in_kernel(&self, agent: AgentId) -> bool {
+        self.agents[agent].is_in_kernel()
+    }
+
+    /// Whether two agents are of one PE.
+    pub(crate) fn are_of_one_pe(&self, one: AgentId, other: AgentId) -> bool {
+        self.agents[one].pe == self.agents[other].pe
     }
 
     /// The moment of an agent's last access.

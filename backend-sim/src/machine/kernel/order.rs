@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use onesided::At;
 use onesided::backend::{AllocId, Span};
-use onesided_ptx::{Access, AccessKind, Scope};
+use onesided_ptx::{Access, AccessKind, Scope, Within};
 
 use super::super::access::Test;
 use super::super::agent::Agent;
@@ -18,6 +18,7 @@ use super::super::ids::{AgentId, BlockId, PeId};
 use super::super::{Machine, Object, Touch};
 use super::{Ending, Running};
 use crate::config::Quiet;
+use crate::lint::{By, Notice, Strong};
 use crate::race::{How, Lack, Scoped, StrongWrite, Told, join_told, takes_in_blocks};
 
 /// What a block's relaxed accesses have brought, and what its next relaxed stores tell.
@@ -121,6 +122,12 @@ impl Machine {
         };
         let behind = if writes && is_peer_write { self.races.fenced_before(agent, pe) } else { None };
         self.races.touch_strongly(agent, (pe, span), (how, access.scope), behind.as_ref(), asked);
+        if self.lints.is_some() {
+            let by = By::Agent { agent, time: self.races.last_step(agent), asked };
+            let waits = self.kernels.blocks[id].launched.code.module.is_look(access.place);
+            let (place, commutes, is_part) = ((pe, span), access.commutes, access.within != Within::Alone);
+            self.lint(&Notice::Strong(Strong { by, place, reads, writes, commutes, waits, is_part }));
+        }
         let heard = if reads { self.heard(agent, ending, (pe, span)) } else { crate::race::Heard::new() };
         for (told, scope) in heard {
             match access.order.acquires() {
@@ -195,11 +202,14 @@ impl Machine {
     }
 
     /// A thread of a block comes to a fence.
-    pub(super) fn kernel_fence(&mut self, id: BlockId, thread: usize, scope: Scope, at: At) {
+    pub(super) fn kernel_fence(&mut self, id: BlockId, thread: usize, (scope, sequential): (Scope, bool), at: At) {
         if !self.races.is_on() {
             return;
         }
         let agent = self.thread_acts(id, thread);
+        if sequential && takes_in_blocks(scope) {
+            self.lint(&Notice::Fences { agent, scope });
+        }
         let Heard { pending, .. } = &mut self.kernels.blocks[id].heard;
         let own = pending.remove(&thread).unwrap_or_default();
         if own.is_empty() && takes_in_blocks(scope) {

@@ -23,7 +23,7 @@ use super::Running;
 use super::threads::fold_of;
 use super::world::masked;
 use crate::config::Races;
-use crate::lint::Notice;
+use crate::lint::{Notice, Strong};
 use crate::race::{StrongWrite, Ticket};
 
 impl Machine {
@@ -137,6 +137,7 @@ impl Machine {
         for (i, bytes) in bytes.chunks_exact(shape.size).enumerate() {
             let word = element(dst, i, shape.size);
             if let Some(known) = elements.get(i) {
+                self.lint(&Notice::Strong(Strong::arrival(&known.ticket, (pe, word), atomic.is_some())));
                 self.races.strong_write_arrives(known, (pe, word));
             }
             let old = self.heap.load(pe, word);

@@ -280,9 +280,9 @@ impl World for KernelWorld<'_> {
         Ok((old, changed))
     }
 
-    fn fence(&mut self, thread: u32, scope: Scope, _: bool, place: Place) {
+    fn fence(&mut self, thread: u32, scope: Scope, sequential: bool, place: Place) {
         let at = self.code.at(place);
-        self.machine.kernel_fence(self.block, thread as usize, scope, at);
+        self.machine.kernel_fence(self.block, thread as usize, (scope, sequential), at);
     }
 
     fn marks(&mut self, thread: u32, reason: Option<&str>, place: Place) {

@@ -243,3 +243,20 @@ DATA_THEN_FLAG(strong_data_then_flag_with_fence, __threadfence_system())
 DATA_THEN_FLAG(strong_data_then_flag_with_acq_rel_fence, ACQ_REL_FENCE())
 STORE_THEN_LOAD(store_then_load_with_acq_rel_fences, store_relaxed(theirs, 1), ACQ_REL_FENCE(), load_relaxed(words))
 STORE_THEN_LOAD(store_then_load_with_one_acq_rel_fence, store_relaxed(theirs, 1), if (ME == 0) ACQ_REL_FENCE(); else __threadfence_system(), load_relaxed(words))
+STORE_THEN_LOAD(own_store_then_load_there_with_fences, store_relaxed(words, 1), __threadfence_system(), load_relaxed(theirs))
+
+// A strong load behind a relaxed look, of what was stored before the flag.
+#define LOOK_THEN_LOAD(NAME, BETWEEN)                                                                                  \
+    KERNEL(NAME) {                                                                                                     \
+        if (ME == 0) {                                                                                                 \
+            store_relaxed(PEER(void, words + 1), in[3]);                                                               \
+            __threadfence_system();                                                                                    \
+            store_relaxed(PEER(void, words), 1);                                                                       \
+        } else {                                                                                                       \
+            SPIN(load_relaxed(words) == 1)                                                                             \
+            BETWEEN;                                                                                                   \
+            out[0] = load_relaxed(words + 1);                                                                          \
+        }                                                                                                              \
+    }
+LOOK_THEN_LOAD(relaxed_look_then_load, )
+LOOK_THEN_LOAD(relaxed_look_then_load_with_fence, __threadfence_system())

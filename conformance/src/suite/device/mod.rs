@@ -382,7 +382,10 @@ part! { memory in "memory" by run:
     store_then_load_there: 2, thread() => |case| case.needs_peer_access();
     exchange_then_load: 2, thread() => updated_by_pointer;
     fetch_then_load: 2, thread() => updated_by_pointer;
-    own_store_then_load_there: 2, thread() => |case| case.needs_peer_access();
+    own_store_then_load_there: 2, thread() => |case| case.needs_peer_access().lints(&["stale-load"]);
+    own_store_then_load_there_with_fences: 2, thread() => |case| case.needs_peer_access().lints(&[]);
+    relaxed_look_then_load: 2, thread() => |case| case.needs_peer_access().lints(&["stale-load"]);
+    relaxed_look_then_load_with_fence: 2, thread() => |case| case.needs_peer_access().lints(&[]);
     blocks_store_then_load: 1, grid(2, 1);
     strong_data_then_flag: 2, thread() => |case| case.needs_peer_access();
     strong_data_then_flag_with_fence: 2, thread() => |case| case.needs_peer_access();

@@ -1,0 +1,161 @@
+//! Strong loads of kernels that can find an older value than the machine shows: a lint, with twins that fences put in order.
+
+use std::cell::Cell;
+use std::ops::ControlFlow;
+
+use onesided::{Grid, Pe, Result, Source, args};
+use onesided_sim::{Config, Explore, Lint, LintKind, Profile, Sim, Simulation};
+use proptest::prelude::*;
+
+use crate::hand_over::run;
+use crate::random;
+
+mod axioms;
+mod program;
+
+use program::{Program, WORDS};
+
+const STALE: &str = include_str!("../ptx/kernels/stale.ptx");
+
+/// What each PE has seen.
+fn sees(name: &str) -> impl Fn(&Pe<Sim>) -> Result<u64> + '_ {
+    move |pe| {
+        let (words, seen) = (pe.alloc_zeroed::<u64>(2)?, pe.alloc_zeroed::<u64>(1)?);
+        let block = if name.starts_with("looks_for_another") { 64 } else { 1 };
+        run(pe, &Source::ptx("stale.ptx", STALE), name, &Grid::new(1, block).collective(), args![&words, &seen])?;
+        let result = pe.read_one(&seen)?;
+        pe.free(seen)?;
+        pe.free(words)?;
+        Ok(result)
+    }
+}
+
+/// The lints of the run in order, which is right.
+fn lints(config: Config, name: &str) -> Vec<Lint> {
+    let mut simulation = Simulation::new(config).unwrap();
+    let run = simulation.run(sees(name)).unwrap();
+    let run = simulation.reproduce(&run, sees(name)).unwrap();
+    assert!(run.is_ok(), "{name}: {}", run.verdict);
+    run.verdict.lints
+}
+
+/// On how many of some random schedules a kernel's loads can miss something. Nothing else is wrong with them.
+fn missing(name: &str) -> usize {
+    let strict = Config { strict: true, ..Config::pes(2) };
+    let mut found = 0;
+    let explored = Simulation::new(strict).unwrap().explore(Explore::random(100, 1), sees(name), |run| {
+        let lints = &run.verdict.lints;
+        assert!(run.is_ok() || !lints.is_empty(), "{name}: {}", run.verdict);
+        assert!(lints.iter().all(|lint| lint.kind == LintKind::StaleLoad), "{name}: {lints:?}");
+        found += usize::from(!lints.is_empty());
+        ControlFlow::<()>::Continue(())
+    });
+    explored.unwrap();
+    found
+}
+
+const PAIRS: [&str; 6] = ["looks", "looks_for_another", "looks_at_a_signal", "stores", "raises", "locks"];
+
+#[test]
+fn a_load_can_miss_what_only_the_text_of_a_program_puts_before_it() {
+    for profile in [Profile::Spec, Profile::Nvlink] {
+        for name in PAIRS {
+            let found = lints(Config { profile, ..Config::pes(2) }, name);
+            let kinds: Vec<LintKind> = found.iter().map(|lint| lint.kind).collect();
+            assert_eq!(kinds, [LintKind::StaleLoad], "{profile}: {name}");
+        }
+    }
+    assert_eq!(lints(Config::pes(2), "raises_and_releases").len(), 1);
+}
+
+#[test]
+fn and_none_that_synchronization_or_sequential_fences_put_before_it() {
+    for profile in [Profile::Spec, Profile::Nvlink] {
+        for name in PAIRS {
+            let found = lints(Config { profile, ..Config::pes(2) }, &format!("{name}_ordered"));
+            assert_eq!(found, [], "{profile}: {name}");
+        }
+    }
+    for name in ["loads_the_flag_again", "waits_twice", "takes_tickets", "counts", "adds_only"] {
+        assert_eq!(lints(Config::pes(2), name), [], "{name}");
+    }
+}
+
+#[test]
+fn in_random_orders_too() {
+    for name in PAIRS {
+        assert!(missing(name) > 10, "{name}");
+        assert_eq!(missing(&format!("{name}_ordered")), 0, "{name}");
+    }
+    for name in ["loads_the_flag_again", "waits_twice", "takes_tickets", "counts", "adds_only"] {
+        assert_eq!(missing(name), 0, "{name}");
+    }
+}
+
+#[test]
+fn a_lint_names_what_is_missed_and_the_load() {
+    let [lint] = &lints(Config::pes(2), "looks")[..] else { panic!("one lint") };
+    insta::assert_snapshot!(lint, @r"
+    stale-load: volatile store at stale.cu:37 by PE 0 stream 0 and volatile load at stale.cu:37 by PE 1 stream 0
+        PTX promises no order between a thread's strong accesses to different words, so the load can miss the first access
+        better: a release of what is stored and an acquire before the load, or fence.sc in both threads if each stores before it loads
+    ");
+}
+
+/// Whether a program's loads can miss something in any order of its accesses.
+fn misses(program: &Program) -> std::result::Result<bool, String> {
+    let source = Source::ptx("random.ptx", program.source());
+    let config = Config { strict: true, sequential: true, ..Config::pes(program.threads.len()) };
+    let (mut found, mut other) = (false, None);
+    let explored = Simulation::new(config).unwrap().explore(
+        Explore::All { limit: 100_000 },
+        |pe| {
+            let (words, seen) = (pe.alloc_zeroed::<u64>(WORDS)?, pe.alloc_zeroed::<u64>(1)?);
+            run(pe, &source, "k", &Grid::new(1, 1).collective(), args![&words, &seen])?;
+            pe.free(seen)?;
+            pe.free(words)
+        },
+        |run| {
+            found |= !run.verdict.lints.is_empty();
+            if !run.is_ok() && run.verdict.kind.outcome() != "lint" {
+                other = Some(run.verdict.to_string());
+            }
+            ControlFlow::<()>::Continue(())
+        },
+    );
+    let explored = explored.map_err(|error| error.to_string())?;
+    match other {
+        None if explored.complete => Ok(found),
+        other => Err(other.unwrap_or_else(|| format!("{explored:?}"))),
+    }
+}
+
+/// The lint is found in some order where PTX's axioms let a read miss what it finds in every order, and not where they allow nothing but orders.
+fn compare(program: &Program) -> std::result::Result<bool, String> {
+    let axioms::Allowed { others, missed, .. } = axioms::allowed(program);
+    match misses(program)? {
+        true if !others => Err("a lint, and PTX allows nothing else than some order has".to_string()),
+        false if !missed.is_empty() => Err(format!("no lint, and PTX lets the reads find {missed:?}")),
+        found => Ok(found),
+    }
+}
+
+fn compare_all(programs: impl Strategy<Value = Program>, cases: u32) {
+    let found = Cell::new(0);
+    let cases = random::check_all(programs, cases, 0x7374_616c, |program| {
+        found.set(found.get() + u32::from(compare(&program).map_err(TestCaseError::fail)?));
+        Ok(())
+    });
+    let found = found.get();
+    assert!(found > cases / 20 && found < cases - cases / 20, "{found} of {cases} programs have a lint");
+}
+
+#[test]
+fn two_threads_miss_what_the_axioms_let_them_miss() {
+    compare_all(program::programs(2, 4, 2), 5_000);
+}
+
+#[test]
+fn three_threads_miss_what_the_axioms_let_them_miss() {
+    compare_all(program::programs(3, 3, 3), 5_000);
+}
