@@ -327,6 +327,11 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
+    /// A plain access by itself, at a multiple of its size.
+    pub(crate) fn plain(space: Space, bytes: u8) -> Memory {
+        Memory { space, bytes, align: bytes, order: Order::Weak, scope: Scope::Sys, within: Within::Alone }
+    }
+
     /// The element of a vector at a place, of so many.
     pub(crate) fn element(self, place: u8, elements: u8) -> Memory {
         let Memory { bytes, align, .. } = self;

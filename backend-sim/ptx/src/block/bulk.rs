@@ -9,8 +9,8 @@ use super::{Block, FaultKind, Halt};
 use crate::decode::window;
 use crate::module::Place;
 use crate::op::{AtomicForm, Bulk, MBarrier, Memory};
-use crate::types::{Order, Scope, Space};
-use crate::world::{Access, AccessKind, Within, World};
+use crate::types::Space;
+use crate::world::{Access, AccessKind, World};
 
 impl Block {
     /// The address within shared memory that an operand means. `in_space`: the operand may be an address in the space; a generic one is accepted always.
@@ -60,14 +60,7 @@ impl Block {
         let access_kind = if to_shared { AccessKind::BulkLoad } else { AccessKind::BulkStore };
         for offset in (thread.copied..bytes).step_by(step.into()) {
             let at = self.shared_range(index, shared + offset, step, place)?;
-            let memory = Memory {
-                space: Space::Global,
-                bytes: step,
-                align: step,
-                order: Order::Weak,
-                scope: Scope::Sys,
-                within: Within::Alone,
-            };
+            let memory = Memory::plain(Space::Global, step);
             let access = self.access(index, &memory, global.wrapping_add(offset), access_kind, place);
             // a copy of elements may read less than it writes, and then accesses no more
             let read = if kind == Bulk::Elements { barrier.saturating_sub(offset).min(8) } else { 8 };

@@ -10,8 +10,8 @@ use super::{Block, FaultKind, Halt, Stop, Who};
 use crate::decode::window;
 use crate::module::{Group, Module, Place};
 use crate::op::{CallSite, Memory};
-use crate::types::{Scope, Space};
-use crate::world::{AccessKind, Within, World};
+use crate::types::Space;
+use crate::world::{AccessKind, World};
 
 /// A call of an external function, by a thread or by a group that has arrived with equal arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -331,14 +331,7 @@ impl Block {
         bytes: u8,
         place: Place,
     ) -> Result<u64, Halt> {
-        let memory = Memory {
-            space: Space::Generic,
-            bytes,
-            align: 1,
-            order: super::turn::PLAIN,
-            scope: Scope::Sys,
-            within: Within::Alone,
-        };
+        let memory = Memory { align: 1, ..Memory::plain(Space::Generic, bytes) };
         if address >> 56 != 0 {
             return self.load(world, thread, index, &memory, address, place, true);
         }

@@ -7,8 +7,8 @@ use super::thread::{State, Thread};
 use super::{Block, FaultKind, Halt};
 use crate::module::Place;
 use crate::op::{Memory, Reg};
-use crate::types::{Order, Scope, Space};
-use crate::world::{Within, World};
+use crate::types::Space;
+use crate::world::World;
 
 impl Block {
     /// A row of a matrix in shared memory, 16 bytes at an address in the space or generic, is loaded or stored by a lane.
@@ -25,14 +25,7 @@ impl Block {
         let address = self.shared_address(address, in_space, index, place)?;
         for (half, align) in row.iter_mut().zip([16, 8]) {
             let address = address + 16 - u64::from(align);
-            let memory = Memory {
-                space: Space::Shared,
-                bytes: 8,
-                align,
-                order: Order::Weak,
-                scope: Scope::Sys,
-                within: Within::Alone,
-            };
+            let memory = Memory { align, ..Memory::plain(Space::Shared, 8) };
             match stores {
                 true => self.store(world, thread, index, &memory, (address, *half), place, false)?,
                 false => *half = self.load(world, thread, index, &memory, address, place, false)?,

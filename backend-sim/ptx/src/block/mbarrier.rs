@@ -10,7 +10,7 @@ use crate::decode::window;
 use crate::module::Place;
 use crate::op::{MBarrier, Memory, Op};
 use crate::types::{Order, Scope, Space};
-use crate::world::{Access, AccessKind, Within, World};
+use crate::world::{Access, AccessKind, World};
 
 /// An mbarrier, as it lies in its 8 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -242,8 +242,7 @@ impl Block {
             | MBarrier::CompleteTx
             | MBarrier::ArriveBehindCopies { .. } => (Order::Release, AccessKind::Arrive { odd: false, ends: false }),
         };
-        let memory =
-            Memory { space: Space::Shared, bytes: 8, align: 8, order, scope: Scope::Cta, within: Within::Alone };
+        let memory = Memory { order, scope: Scope::Cta, ..Memory::plain(Space::Shared, 8) };
         Access { commutes, ..self.access(index, &memory, address, kind, place) }
     }
 

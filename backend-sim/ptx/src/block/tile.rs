@@ -12,7 +12,7 @@ use crate::module::Place;
 use crate::op::{AtomicForm, Bulk, MBarrier, Memory};
 use crate::tensor::{TensorMap, Tile, TileKind};
 use crate::types::{Order, Scope, Space};
-use crate::world::{AccessKind, AtomicOp, Within, World};
+use crate::world::{AccessKind, AtomicOp, World};
 
 impl Block {
     pub(super) fn copy_tile(
@@ -150,7 +150,9 @@ impl Block {
         place: Place,
     ) -> Result<(), Halt> {
         let at = self.shared_range(index, at, step, place)?;
-        let access = address.map(|address| self.access(index, &plain(step), address, AccessKind::BulkLoad, place));
+        let access = address.map(|address| {
+            self.access(index, &Memory::plain(Space::Global, step), address, AccessKind::BulkLoad, place)
+        });
         if let Some(access) = &access {
             self.announce(world, access)?;
         }
@@ -177,7 +179,7 @@ impl Block {
     ) -> Result<(), Halt> {
         let Some(address) = address else { return Ok(()) };
         let at = self.shared_range(index, at, step, place)?;
-        let access = self.access(index, &plain(step), address, AccessKind::BulkStore, place);
+        let access = self.access(index, &Memory::plain(Space::Global, step), address, AccessKind::BulkStore, place);
         self.announce(world, &access)?;
         self.touch(world, at, step.into(), touch(index, place, false))?;
         let changed = world.store(&access, self.shared.load(at, step));
@@ -198,7 +200,8 @@ impl Block {
         place: Place,
     ) -> Result<(), Halt> {
         let Some(address) = address else { return Ok(()) };
-        let memory = Memory { order: Order::Relaxed, scope: Scope::Gpu, ..plain(map.width() as u8) };
+        let (order, scope) = (Order::Relaxed, Scope::Gpu);
+        let memory = Memory { order, scope, ..Memory::plain(Space::Global, map.width() as u8) };
         let commutes = !map.ty.is_float() && !matches!(op, AtomicOp::Inc | AtomicOp::Dec);
         let form = AtomicForm { op, ty: map.ty, memory, offset: 0, commutes, is_used: false };
         let at = self.shared_range(index, at, memory.bytes, place)?;
@@ -207,11 +210,6 @@ impl Block {
         self.atomic(world, thread, index, &form, address, (value, value), place)?;
         Ok(())
     }
-}
-
-/// A plain access to global memory.
-fn plain(bytes: u8) -> Memory {
-    Memory { space: Space::Global, bytes, align: bytes, order: Order::Weak, scope: Scope::Sys, within: Within::Alone }
 }
 
 /// The access of a copy to shared memory.

@@ -10,7 +10,6 @@ use super::thread::{Frame, State, Thread};
 use super::{Block, Fault, FaultKind, Halt, Stop};
 use crate::module::Place;
 use crate::op::Special;
-use crate::types::Order;
 use crate::world::World;
 
 /// Calls deeper than this are taken for an endless recursion.
@@ -257,9 +256,6 @@ impl Block {
 
 /// How far the clock of a thread jumps when the thread only looks at it. So a wait for a second of nanoseconds takes 15,000 looks.
 pub(super) const DELAY: u64 = 1 << 16;
-
-/// The order of the interpreter's own accesses.
-pub(super) const PLAIN: Order = Order::Weak;
 
 /// Says that a thread looks again at what it has read.
 pub(super) fn looks_again(world: &mut impl World, thread: usize, reads: &[Read]) {

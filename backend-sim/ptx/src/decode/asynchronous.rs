@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::op::{AtomicForm, Bulk, Group, MBarrier, Memory, Op, Reg};
 use crate::syntax::Operand;
 use crate::types::{Order, Scope, Space, Type};
-use crate::world::{AtomicOp, Within};
+use crate::world::AtomicOp;
 
 impl<'a> Builder<'_, 'a> {
     /// `cp.async.mbarrier.arrive.noinc.shared.b64 [mbarrier]`.
@@ -140,7 +140,7 @@ impl<'a> Builder<'_, 'a> {
         }
         let width = ty.bytes() as u8;
         let (order, scope) = (Order::Relaxed, Scope::Gpu);
-        let memory = Memory { space: Space::Global, bytes: width, align: width, order, scope, within: Within::Alone };
+        let memory = Memory { order, scope, ..Memory::plain(Space::Global, width) };
         let commutes = !ty.is_float() && !matches!(op, AtomicOp::Inc | AtomicOp::Dec);
         let how = self.atomic_form(AtomicForm { op, ty, memory, offset: 0, commutes, is_used: false })?;
         self.found.narrowest = self.found.narrowest.min(width);
@@ -188,14 +188,7 @@ impl<'a> Builder<'_, 'a> {
         for (place, value) in Self::elements(form, value, elements)?.iter().enumerate() {
             let s = self.source(value, ty)?;
             let align = if place == 0 { bytes * elements } else { bytes };
-            let memory = Memory {
-                space: Space::Shared,
-                bytes,
-                align,
-                order: Order::Weak,
-                scope: Scope::Sys,
-                within: Within::Alone,
-            };
+            let memory = Memory { align, ..Memory::plain(Space::Shared, bytes) };
             self.emit(Op::store(s, a, place as i32 * i32::from(bytes), memory));
         }
         let (barrier, before) = self.complete(form, mbarrier, bytes * elements)?;
@@ -224,14 +217,8 @@ impl<'a> Builder<'_, 'a> {
         }
         let (a, b, d) = (self.address(form, to)?, self.source(value, ty)?, self.temporary()?);
         let bytes = ty.bytes() as u8;
-        let memory = Memory {
-            space: Space::Shared,
-            bytes,
-            align: bytes,
-            order: Order::Relaxed,
-            scope: Scope::Cluster,
-            within: Within::Alone,
-        };
+        let (order, scope) = (Order::Relaxed, Scope::Cluster);
+        let memory = Memory { order, scope, ..Memory::plain(Space::Shared, bytes) };
         let commutes = !matches!(op, AtomicOp::Inc | AtomicOp::Dec);
         let how = self.atomic_form(AtomicForm { op, ty, memory, offset: 0, commutes, is_used: false })?;
         self.emit(Op::Atomic { d, a, b, c: b, how });

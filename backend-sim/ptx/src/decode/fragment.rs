@@ -10,8 +10,7 @@ use crate::alu::{float, packed};
 use crate::error::Error;
 use crate::op::{MatrixForm, Memory, Op, Reg, Special};
 use crate::syntax::Operand;
-use crate::types::{Order, Scope, Space, Type};
-use crate::world::Within;
+use crate::types::{Space, Type};
 
 /// Rows, columns and depth of products, and what `a` and `b` consist of.
 const SHAPES: [(&str, [usize; 3], &[Element]); 5] = [
@@ -153,7 +152,7 @@ impl<'a> Builder<'_, 'a> {
         let whole = (bytes * count as u8).min(16);
         let one = |access: usize| {
             let align = if in_rows && access == 0 { whole } else { bytes };
-            let memory = Memory { space, bytes, align, order: Order::Weak, scope: Scope::Sys, within: Within::Alone };
+            let memory = Memory { align, ..Memory::plain(space, bytes) };
             (memory, if in_rows { access as i32 * i32::from(bytes) } else { 0 })
         };
         (0..count).map(one).collect()

@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::op::{AtomicForm, Memory, Op, Reg};
 use crate::syntax::Operand;
 use crate::types::{Order, Scope, Space, Type};
-use crate::world::{AtomicOp, Within};
+use crate::world::AtomicOp;
 
 /// Where an access goes.
 pub(super) enum Where {
@@ -90,14 +90,8 @@ impl<'a> Builder<'_, 'a> {
         if matches!(space, Space::Shared | Space::Generic) {
             self.found.narrowest = self.found.narrowest.min(bytes);
         }
-        let memory = Memory {
-            space,
-            bytes,
-            align: bytes * elements,
-            order,
-            scope: scope.unwrap_or(Scope::Sys),
-            within: Within::Alone,
-        };
+        let (align, scope) = (bytes * elements, scope.unwrap_or(Scope::Sys));
+        let memory = Memory { align, order, scope, ..Memory::plain(space, bytes) };
         Ok((memory, elements, ty))
     }
 
@@ -285,7 +279,7 @@ impl<'a> Builder<'_, 'a> {
             _ => return Err(form.unknown()),
         };
         let bytes = ty.bytes() as u8;
-        let memory = Memory { space, bytes, align: bytes, order, scope, within: Within::Alone };
+        let memory = Memory { order, scope, ..Memory::plain(space, bytes) };
         if matches!(space, Space::Shared | Space::Generic) {
             self.found.narrowest = self.found.narrowest.min(bytes);
         }
@@ -327,7 +321,7 @@ impl<'a> Builder<'_, 'a> {
             let (b, d) = (self.source(value, ty)?, self.temporary()?);
             olds.push(d);
             let align = if place == 0 { bytes * values.len() as u8 } else { bytes };
-            let memory = Memory { space, bytes, align, order, scope, within: Within::Alone };
+            let memory = Memory { align, order, scope, ..Memory::plain(space, bytes) };
             let offset = place as i64 * i64::from(bytes);
             let how = self.atomic_form(AtomicForm { op, ty, memory, offset, commutes: false, is_used: true })?;
             self.emit(Op::Atomic { d, a, b, c: b, how });

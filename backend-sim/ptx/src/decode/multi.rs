@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::op::{AtomicForm, Memory, Multi, Op};
 use crate::syntax::Operand;
 use crate::types::{Order, Scope, Space, Type};
-use crate::world::{AtomicOp, Within};
+use crate::world::AtomicOp;
 
 impl<'a> Builder<'_, 'a> {
     /// Each element of a vector is an operation of its own, and each copy of it an access.
@@ -66,8 +66,7 @@ impl<'a> Builder<'_, 'a> {
         }
         let values = Self::elements(form, values, elements)?;
         let a = self.address(form, address)?;
-        let memory =
-            Memory { space: Space::Global, bytes, align: bytes * elements, order, scope, within: Within::Alone };
+        let memory = Memory { align: bytes * elements, order, scope, ..Memory::plain(Space::Global, bytes) };
         for (place, value) in values.iter().enumerate() {
             let register = match kind {
                 Multi::Load => self.target(value)?.0,

@@ -6,8 +6,7 @@ use crate::error::Error;
 use crate::op::{FenceKind, Memory, Op, Reg, Warp};
 use crate::syntax::Operand;
 use crate::tensor::{TileForm, TileKind};
-use crate::types::{Order, Scope, Space, Type};
-use crate::world::Within;
+use crate::types::{Space, Type};
 
 /// A tensor map.
 const MAP_BYTES: u64 = 128;
@@ -98,19 +97,11 @@ impl<'a> Builder<'_, 'a> {
             (self.constant(0xffff_ffff)?, self.temporary()?, self.temporary()?, self.temporary()?);
         self.warp(Warp::Elect, [lane, copies, mask, mask, mask], mask)?;
         let others = self.emit(Op::BranchIf { p: copies, unless: true, target: 0 });
-        let memory = |space, align| Memory {
-            space,
-            bytes: 8,
-            align,
-            order: Order::Weak,
-            scope: Scope::Sys,
-            within: Within::Alone,
-        };
         for offset in (0..MAP_BYTES as i32).step_by(8) {
             // tiles are copied by maps at multiples of 64 only
             let align = if offset == 0 { 64 } else { 8 };
-            self.emit(Op::load(word, from, offset, memory(Space::Shared, 8)));
-            self.emit(Op::store(word, to, offset, memory(Space::Global, align)));
+            self.emit(Op::load(word, from, offset, Memory::plain(Space::Shared, 8)));
+            self.emit(Op::store(word, to, offset, Memory { align, ..Memory::plain(Space::Global, 8) }));
         }
         let end = self.code.ops.len() as u32;
         self.code.ops[others] = Op::BranchIf { p: copies, unless: true, target: end };

@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::op::{AtomicForm, Memory, Op, Reg, Wide};
 use crate::syntax::Operand;
 use crate::types::{Order, Scope, Space, Type};
-use crate::world::{AtomicOp, Within};
+use crate::world::AtomicOp;
 
 impl<'a> Builder<'_, 'a> {
     /// The first of the two registers of a name; the other is behind it. `_` takes a result that nobody wants.
@@ -144,12 +144,7 @@ impl<'a> Builder<'_, 'a> {
         };
         let (d, b, c) = (self.wide(target)?, self.wide(b)?, self.wide(c)?);
         let Where::Address(a, offset) = self.place(form, address, space, 16)? else { return Err(form.unknown()) };
-        self.wide_access(
-            kind,
-            [d, a, b, c],
-            Memory { space, bytes: 8, align: 16, order, scope, within: Within::Alone },
-            offset,
-        )
+        self.wide_access(kind, [d, a, b, c], Memory { align: 16, order, scope, ..Memory::plain(space, 8) }, offset)
     }
 
     fn wide_access(&mut self, kind: Wide, [d, a, b, c]: [Reg; 4], memory: Memory, offset: i32) -> Result<(), Error> {
