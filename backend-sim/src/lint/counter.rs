@@ -12,6 +12,7 @@ use super::report::{Found, LintKind, LintSite};
 use super::{Known, Notice, Rule, Update, key, keys};
 use crate::machine::{AgentId, Word};
 use crate::race::Ticket;
+use crate::race::call::puts_and_signals;
 
 /// How many additions to a word are kept.
 const MOST: usize = 128;
@@ -62,8 +63,9 @@ impl Rule for Counters {
                     counter.start = before;
                 }
                 let (number, site) = (counter.adds.len(), known.races.site_of(ticket));
-                let overtakes = |add: &Add| add.site.puts_and_signals() && !known.races.orders(&add.ticket, ticket, pe);
-                if site.puts_and_signals() {
+                let overtakes =
+                    |add: &Add| puts_and_signals(add.site.call) && !known.races.orders(&add.ticket, ticket, pe);
+                if puts_and_signals(site.call) {
                     let others = counter.adds.iter().enumerate().filter(|(_, add)| overtakes(add));
                     counter.unordered.extend(others.map(|(other, _)| (other, number)));
                 }

@@ -3,6 +3,7 @@
 use super::report::{LintKind, LintSite};
 use super::{Known, Notice, Rule};
 use crate::race::How;
+use crate::race::call::signals;
 
 #[derive(Debug, Default)]
 pub(super) struct PlainWait;
@@ -12,7 +13,7 @@ impl Rule for PlainWait {
         let Notice::Ends { agent, word } = *notice else { return };
         let Some(waiting) = known.waits.get(&agent).filter(|waiting| !waiting.signal) else { return };
         let news = known.races.news(agent, waiting.pe, word);
-        let is_signal = |(writer, how): &&(LintSite, How)| *how == How::AtomicUpdate && writer.signals();
+        let is_signal = |(writer, how): &&(LintSite, How)| *how == How::AtomicUpdate && signals(writer.call);
         if let Some((writer, _)) = news.last().filter(is_signal) {
             let site = known.races.site(agent, waiting.asked);
             known.found.note(LintKind::PlainWaitOnSignal, *writer, site, None);

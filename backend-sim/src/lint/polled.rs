@@ -3,6 +3,7 @@
 use super::report::LintKind;
 use super::{Known, Notice, Rule};
 use crate::race::How;
+use crate::race::call::signals;
 
 /// The longest read that looks at a word, and not at data that has one in it.
 const WORD: usize = 8;
@@ -17,7 +18,7 @@ impl Rule for Polled {
             return;
         }
         let news = known.races.news(agent, pe, span);
-        let signal = news.iter().find(|(site, how)| *how == How::AtomicUpdate && site.signals());
+        let signal = news.iter().find(|(site, how)| *how == How::AtomicUpdate && signals(site.call));
         if let Some((writer, _)) = signal {
             let site = known.races.site(agent, asked);
             known.found.note(LintKind::SignalPolled, *writer, site, None);

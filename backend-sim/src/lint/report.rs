@@ -124,16 +124,6 @@ impl LintSite {
     pub(crate) fn new((call, at): (&'static str, At), pe: usize, stream: Option<usize>) -> LintSite {
         LintSite { at, call, pe, stream }
     }
-
-    /// Whether it updates a word as a signal, and not as an atomic.
-    pub(super) fn signals(&self) -> bool {
-        self.call == "signal_op" || self.puts_and_signals()
-    }
-
-    /// Whether it is a put whose signal comes with its data.
-    pub(super) fn puts_and_signals(&self) -> bool {
-        matches!(self.call, "put_signal" | "put_signal_nbi")
-    }
 }
 
 /// Two calls of a program that work together by luck, or without a promise.
@@ -194,28 +184,5 @@ impl Found {
 
     pub(super) fn lints(&self) -> Vec<Lint> {
         self.0.values().cloned().collect()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use onesided::backend::{AllocId, Op, SignalUpdate, Span};
-    use onesided::{At, DType, SignalOp};
-
-    use super::*;
-
-    #[test]
-    fn the_calls_that_signal_are_those_of_the_api() {
-        let at = At::caller();
-        let word = Span { alloc: AllocId(0), start: 0, len: 8 };
-        let update = SignalUpdate { word, value: 1, op: SignalOp::Add };
-        let put = |nbi, signal| Op::Put { dst: word, src: word, dtype: DType::U64, pe: 0, nbi, signal };
-        let with_data = [put(false, Some(update)).name(), put(true, Some(update)).name()];
-        let alone = Op::Signal { update, pe: 0 }.name();
-        for call in Op::NAMES {
-            let site = LintSite::new((call, at), 0, None);
-            let is_put = with_data.contains(&call);
-            assert_eq!((site.puts_and_signals(), site.signals()), (is_put, is_put || call == alone), "{call}");
-        }
     }
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use onesided::At;
 
+use super::call;
 use super::gpu::Lack;
 use super::how::How;
 use super::missing::{MissingEdge, Side};
@@ -179,7 +180,7 @@ impl Pair {
         };
         [(first, second), (second, first)].into_iter().find_map(|(plain, other)| match (plain.how(), other.how()) {
             // what comes with a signal is no flag
-            (How::Deliver, How::AtomicRead | How::Wait) if context.call(plain).contains("signal") => None,
+            (How::Deliver, How::AtomicRead | How::Wait) if call::puts_and_signals(context.call(plain)) => None,
             (How::Deliver, How::AtomicRead | How::Wait) => edge(plain, true),
             // a flag is polled in one's own memory
             (How::Write, How::AtomicRead) if in_kernels && context.agents[other.agent()].pe == self.pe => {
@@ -187,17 +188,17 @@ impl Pair {
             }
             // a loop of swaps begins with a read: the word is nothing but atomic
             (How::Read, How::AtomicUpdate | How::AtomicFetch)
-                if in_kernels && context.call(other).starts_with("atomicCAS") =>
+                if in_kernels && call::compares_and_swaps_in_cuda(context.call(other)) =>
             {
                 Some(MissingEdge::StrongLoad { at: context.at(plain) })
             }
             (How::Read, How::AtomicUpdate | How::AtomicFetch)
-                if in_kernels && context.call(other).contains("compare_swap") =>
+                if in_kernels && call::compares_and_swaps(context.call(other)) =>
             {
                 Some(MissingEdge::Atomic { at: context.at(plain), writes: false, remote: true })
             }
             // an atomic is no signal: what is missing there is an order
-            (How::Read, How::AtomicUpdate | How::AtomicFetch) if context.call(other).contains("signal") => {
+            (How::Read, How::AtomicUpdate | How::AtomicFetch) if call::signals(context.call(other)) => {
                 edge(plain, false)
             }
             _ => None,
@@ -268,8 +269,8 @@ impl Pair {
             ((true, _), Some((site, _))) => MissingEdge::Quiet { after, before: context.at_site(site) },
             // a fence does not order what the same scope fetches
             ((false, _), Some((site, Some(to)))) if to == pe && a.scope() != b.scope() => {
-                let put = first.how() == How::Deliver && context.call(first).starts_with("put");
-                fence(context.at_site(site), put && context.sites.all[site as usize].call.starts_with("signal"))
+                let put = first.how() == How::Deliver && call::puts(context.call(first));
+                fence(context.at_site(site), put && call::only_signals(context.sites.all[site as usize].call))
             }
             ((false, _), Some((site, _))) if first.agent() != second.agent() => {
                 MissingEdge::Quiet { after, before: context.at_site(site) }

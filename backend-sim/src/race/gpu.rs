@@ -9,6 +9,7 @@ use onesided::backend::{AllocId, Span};
 use onesided_ptx::Scope;
 use smallvec::SmallVec;
 
+use super::call::counts;
 use super::clock::Clock;
 use super::scope::{Nearby, Place, Scoped, join_nearby, places};
 use super::site::{Site, Sites};
@@ -212,12 +213,6 @@ impl Gpus {
     }
 }
 
-/// Whether a call goes on whatever it has read.
-fn is_count(call: &str) -> bool {
-    let is_atomic = call.starts_with("atomic");
-    is_atomic && !["CAS", "Exch", "compare_swap", "swap", "fetch"].iter().any(|waits| call.contains(waits))
-}
-
 /// # Strong accesses of kernels
 impl Detector {
     /// What kernels have told at a word, if nobody else has updated the word since.
@@ -339,7 +334,7 @@ impl Detector {
         let by_others = |near: &&mut Near| near.withheld.iter().any(|one| one.agent != agent);
         if let Some(near) = near.filter(by_others) {
             let Site { call, at, .. } = self.sites.all[site as usize];
-            near.heard = Some(Reader { agent, when: last, read: at, counts: is_count(call) });
+            near.heard = Some(Reader { agent, when: last, read: at, counts: counts(call) });
         }
     }
 

@@ -9,6 +9,7 @@
 //! fence, and to others by what they synchronize with (memory model, happens-before).
 
 mod advice;
+pub(crate) mod call;
 mod cell;
 mod clock;
 mod edges;
@@ -567,7 +568,7 @@ impl Detector {
         shadow.each(alloc, |pe, span, (cell, other)| {
             let who = Who { pe, ..Who::agent(agent, time, *base, agents) };
             let may_go_on =
-                call == "unregister_local" && other.lane() == Lane::Steps && agents[other.agent()].is_in_kernel();
+                call::ends_transfers_only(call) && other.lane() == Lane::Steps && agents[other.agent()].is_in_kernel();
             if owner.is_none_or(|owner| owner == pe) && !may_go_on && !cell.is_known(&who, other) {
                 found.note(*other, mark, &who, span, (agents, gpus, sites));
             }

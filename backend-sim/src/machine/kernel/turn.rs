@@ -223,3 +223,21 @@ fn name_of_atomic(op: AtomicOp) -> [&'static str; 3] {
         AtomicOp::CompareSwap => ["atomicCAS_block", "atomicCAS", "atomicCAS_system"],
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::race::call::{compares_and_swaps_in_cuda, counts};
+
+    /// Advice about races asks the names ([`crate::race::call`]).
+    #[test]
+    fn the_names_of_atomics_say_what_they_do() {
+        use AtomicOp::{Add, And, CompareSwap, Dec, Exchange, Inc, Max, Min, Or, Xor};
+        for op in [Add, Inc, Dec, Min, Max, And, Or, Xor, Exchange, CompareSwap] {
+            for name in name_of_atomic(op) {
+                let says = (counts(name), compares_and_swaps_in_cuda(name));
+                assert_eq!(says, (!matches!(op, Exchange | CompareSwap), op == CompareSwap), "{name}");
+            }
+        }
+    }
+}
