@@ -8,23 +8,24 @@ use super::super::access::Test;
 use super::super::ids::AgentId;
 use super::super::past::Past;
 use super::super::steady::{Beginning, Waited};
-use super::{Assumptions, Updates, word};
-use crate::config::Reduce;
+use super::seen::Fact;
+use super::updates::Updates;
+use super::{Assumptions, Terms, word};
 
 impl Assumptions {
     /// The same, where such loops look step by step.
     pub(crate) fn stepwise(self) -> Assumptions {
-        Assumptions { told: true, ..self }
+        Assumptions { terms: Terms { told: true, ..self.terms }, ..self }
     }
 
     /// Whether it is a proof in which such loops look step by step.
     pub(crate) fn is_stepwise(&self) -> bool {
-        self.proof && !self.stay()
+        self.terms.proof && !self.stay()
     }
 
     /// Whether such words may be taken to stay what they are.
     pub(in crate::machine) fn stay(&self) -> bool {
-        self.proof && self.reduce == Reduce::Everything && !self.told
+        self.terms.allow_all() && !self.terms.told
     }
 
     /// An agent waits for another word from now on, as long as this is so. `past`: what that comes after. `disturbed`: whether
@@ -38,8 +39,8 @@ impl Assumptions {
     ) {
         let (key, waited) = (word(side.pe, side.variable), Waited::of(side));
         let seen = self.meet(key, side.variable.len);
-        let mut news = seen.sides.insert(waited);
-        news |= disturbed && !std::mem::replace(&mut seen.disturbed, true);
+        let mut news = seen.note_side(waited);
+        news |= disturbed && seen.note(Fact::Disturbed);
         self.news |= news;
         let beginning = Beginning { agent, past, is_steady: true, is_side: true };
         let updates = self.updates.get(&key).into_iter().flat_map(Updates::replaced);
@@ -49,7 +50,7 @@ impl Assumptions {
     /// A word has become something else already, where an agent could have waited for another one.
     pub(in crate::machine) fn says(&mut self, side: &Test) {
         let seen = self.meet(word(side.pe, side.variable), side.variable.len);
-        let news = [seen.sides.insert(Waited::of(side)), !std::mem::replace(&mut seen.says, true)];
+        let news = [seen.note_side(Waited::of(side)), seen.note(Fact::Says)];
         self.news |= news.contains(&true);
     }
 }
