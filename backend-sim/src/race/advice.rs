@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use onesided::At;
 
 use super::call;
+use super::found::Pair;
 use super::gpu::Lack;
 use super::how::How;
 use super::missing::{MissingEdge, Side};
-use super::report::{Pair, Path, Which};
+use super::path::{Path, Which, others_of_block};
 use super::site::Sites;
 use super::{Clock, Lane, Mark, View, steps_of};
 use crate::machine::{AgentId, Id as _, PeId, Table};
@@ -258,7 +259,7 @@ impl Pair {
         if let ((false, _), None) = (beside, next)
             && let Some((signalled, site)) = self.signal
         {
-            let fences = of_block(first.agent(), context.agents).filter_map(|view| view.fence);
+            let fences = others_of_block(first.agent(), context.agents).filter_map(|other| context.agents[other].fence);
             let before = fences.filter(|(time, _)| *time < signalled);
             let by_another = before.max_by_key(|(time, _)| *time).map(|(_, at)| at);
             return MissingEdge::BlocksFence { after, before: context.at_site(site), by_another };
@@ -311,16 +312,6 @@ impl Pair {
     }
 }
 
-/// The other threads of a thread's block.
-fn of_block(thread: AgentId, agents: &Table<AgentId, View>) -> impl Iterator<Item = &View> {
-    let block = agents[thread].block;
-    agents
-        .ids()
-        .filter(move |id| block.is_some() && *id != thread)
-        .map(|id| &agents[id])
-        .filter(move |view| view.block == block)
-}
-
 /// The first call since an access by which another thread of the same PE has signalled to a PE, and when, of those that somebody comes after.
 pub(super) fn signal_by_another(
     access: &Mark,
@@ -340,7 +331,7 @@ pub(super) fn signal_by_another(
 /// A fence that another thread of the same block has made since: it has not ordered what follows the access.
 fn fence_by_another(access: &Mark, agents: &Table<AgentId, View>) -> Option<At> {
     let mine = agents[access.agent()].fence.is_some_and(|(time, _)| time > access.time);
-    let fences = of_block(access.agent(), agents).filter_map(|view| view.fence);
+    let fences = others_of_block(access.agent(), agents).filter_map(|other| agents[other].fence);
     fences.filter(|(time, _)| *time > access.time && !mine).map(|(_, at)| at).next()
 }
 

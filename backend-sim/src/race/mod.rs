@@ -2,7 +2,7 @@
 //!
 //! The machine tells the [`Detector`] of each access and of everything that orders accesses. The detector keeps what each agent
 //! and each transfer knows ([`clock`]), and for each byte the accesses that can still be part of a race ([`shadow`]). An access
-//! that does not know an earlier one, where the two conflict, is a race ([`report`]). This depends on the order of
+//! that does not know an earlier one, where the two conflict, is a race ([`found`], [`report`]). This depends on the order of
 //! synchronization in the run only: an in-order run shows the races that delayed deliveries would make visible.
 //!
 //! A blocking call's own accesses are its agent's. What a transfer does later is known to its issuer only by a quiet, flush or
@@ -13,12 +13,14 @@ pub(crate) mod call;
 mod cell;
 mod clock;
 mod edges;
+mod found;
 mod gpu;
 mod how;
 mod ineffective;
 mod intended;
 mod missing;
 mod order;
+mod path;
 mod read_only;
 mod report;
 mod scope;
@@ -43,6 +45,7 @@ use crate::profile::Promises;
 pub(crate) use clock::Clock;
 use clock::Times;
 pub(crate) use edges::Snapshot;
+use found::Found;
 use gpu::Gpus;
 pub(crate) use gpu::{Heard, Lack, Update};
 pub(crate) use how::How;
@@ -52,7 +55,6 @@ pub use intended::{IntendedRace, IntendedRaces};
 pub(crate) use missing::in_one_line;
 pub use missing::{MissingEdge, Side};
 use read_only::Began;
-use report::Found;
 pub use report::{Access, Part, Race};
 pub(crate) use scope::{Narrow, Nearby, Scoped, takes_in_blocks};
 use shadow::{Released, Shadow};
