@@ -334,6 +334,15 @@ fn what_cannot_run_is_an_error() {
     assert!(status(&few) == 2 && stderr(&few).contains("put_signal needs at least 2 PEs"), "{}", stderr(&few));
 }
 
+/// It has a command line of its own, and prints as the others do: nobody need read that.
+#[test]
+fn the_help_of_kernel_needs_no_reader() {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let output = Command::new(env!("CARGO_BIN_EXE_kernel")).arg("--help").stdout(writer).output().unwrap();
+    assert_eq!((status(&output), stderr(&output).as_str()), (0, ""));
+}
+
 /// A process that a launcher started is a PE: it starts no others, and takes no options of the one that does.
 #[test]
 fn a_process_that_was_started_as_a_pe_is_that_pe() {

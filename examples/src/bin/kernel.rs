@@ -12,6 +12,8 @@ use std::process::ExitCode;
 use cudarc::driver::{LaunchConfig, PushKernelArg};
 use cudarc::nvrtc;
 use onesided::{At, Bootstrap, Error, ErrorKind, InitMethod, Pe, Result, expect_eq};
+use onesided_harness::tool::command;
+use onesided_harness::{complain, say};
 use onesided_nvshmem::{DeviceAccess, Nvshmem, Process, Settings};
 
 const ELEMENTS: usize = 1 << 20;
@@ -61,7 +63,7 @@ fn run(pe: &Pe<Nvshmem>) -> Result<()> {
     let incremented = unsafe { pe.peer_ptr(&dst, previous)? }.is_some();
     let expected = 10.0 * (previous as f32 + 1.0) + if incremented { 1.0 } else { 0.0 };
     expect_eq(pe.read(&dst)?, vec![expected; ELEMENTS], "what the previous PE's kernels left here")?;
-    println!("PE {me} of {n}: {ELEMENTS} elements scaled, put and incremented, each {expected}");
+    say!("PE {me} of {n}: {ELEMENTS} elements scaled, put and incremented, each {expected}");
     pe.free(dst)?;
     pe.free(src)
 }
@@ -90,27 +92,29 @@ const USAGE: &str = "Scales, puts and increments vectors by kernels of its own, 
 Usage: onesided launch -n N [--mps] -- kernel";
 
 fn main() -> ExitCode {
-    match std::env::args().nth(1).as_deref() {
-        None => {}
+    command::ended(match std::env::args().nth(1).as_deref() {
+        None => run_as_pe(),
         Some("-h" | "--help") => {
-            println!("{USAGE}");
-            return ExitCode::SUCCESS;
+            say!("{USAGE}");
+            Ok(ExitCode::SUCCESS)
         }
-        Some(argument) => {
-            eprintln!("error: unexpected argument {argument}\n\n{USAGE}");
-            return ExitCode::from(2);
-        }
-    }
+        Some(argument) => Err(format!("unexpected argument {argument}\n\n{USAGE}")),
+    })
+}
+
+/// Runs as the PE that the launcher says. The exit status is 1 for a wrong result, as it is for other programs.
+fn run_as_pe() -> Result<ExitCode, String> {
     let start = || {
         let pe = Process::open(Settings::from_environment()?)?.init(InitMethod::Launcher)?;
         run(&pe)?;
         pe.finalize()
     };
     match start() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::from(if error.kind() == ErrorKind::WrongResult { 1 } else { 2 })
+        Ok(()) => Ok(ExitCode::SUCCESS),
+        Err(error) if error.kind() == ErrorKind::WrongResult => {
+            complain!("error: {error}");
+            Ok(ExitCode::from(1))
         }
+        Err(error) => Err(error.to_string()),
     }
 }
