@@ -63,9 +63,9 @@ impl Sequential {
     fn behind(&self, (me, now): (AgentId, u64), known: impl Fn(AgentId) -> u64) -> Upto {
         let mut before = Upto::new();
         let mut add = |agent: AgentId, upto: u64| {
-            if let Some(last) = self.accesses.get(&agent).and_then(|all| index_of_last(all, |(time, _)| *time <= upto))
-            {
-                let (time, earlier) = &self.accesses[&agent][last];
+            let last =
+                self.accesses.get(&agent).and_then(|all| Some(&all[index_of_last(all, |(time, _)| *time <= upto)?]));
+            if let Some((time, earlier)) = last {
                 if before.get(&agent).is_none_or(|known| known < time) {
                     join(&mut before, earlier);
                     join_one(&mut before, (agent, *time));
@@ -95,10 +95,9 @@ impl Sequential {
         }
         self.kept += 1;
         let before = match races.is_in_kernel(agent) {
-            true => self.keep((agent, time), before),
+            true => keep(self.accesses.entry(agent).or_default(), &mut self.kept, time, before),
             false => Rc::new(before),
         };
-        let word = self.words.entry(key(place.0, place.1)).or_default();
         if writes {
             if !commutes {
                 word.writes.clear();
@@ -113,23 +112,11 @@ impl Sequential {
         }
     }
 
-    /// Keeps an access of an agent, and what comes before it: often the same as before its last one.
-    fn keep(&mut self, (agent, time): (AgentId, u64), before: Upto) -> Rc<Upto> {
-        let accesses = self.accesses.entry(agent).or_default();
-        let at = accesses.partition_point(|(other, _)| *other < time);
-        let before = match at.checked_sub(1).map(|at| &accesses[at].1) {
-            Some(same) if **same == before => Rc::clone(same),
-            _ => {
-                self.kept += before.len();
-                Rc::new(before)
-            }
-        };
-        accesses.insert(at, (time, Rc::clone(&before)));
-        before
-    }
-
     /// An agent comes to a sequential fence of a GPU's scope, or of the system's. `seen`: writes that it has read.
     pub(super) fn fences(&mut self, agent: AgentId, scope: Scope, seen: Option<&Upto>, races: &Detector) {
+        if self.is_full() {
+            return;
+        }
         let time = races.now();
         let before = self.behind((agent, time), |of| races.steps_known(agent, of));
         let mut ordered = [Upto::new(), Upto::new()];
@@ -168,6 +155,20 @@ impl Sequential {
     pub(super) fn is_full(&self) -> bool {
         self.kept > MOST
     }
+}
+
+/// Keeps an access among those of its agent, and what comes before it: often the same as before the last one.
+fn keep(accesses: &mut Vec<(u64, Rc<Upto>)>, kept: &mut usize, time: u64, before: Upto) -> Rc<Upto> {
+    let at = accesses.partition_point(|(other, _)| *other < time);
+    let before = match at.checked_sub(1).map(|at| &accesses[at].1) {
+        Some(same) if **same == before => Rc::clone(same),
+        _ => {
+            *kept += before.len();
+            Rc::new(before)
+        }
+    };
+    accesses.insert(at, (time, Rc::clone(&before)));
+    before
 }
 
 /// The last of those that come first.

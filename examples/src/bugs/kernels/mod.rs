@@ -74,6 +74,7 @@ kernels! {
     read_only_load: race().on_nvlink_too().seen("MISUSE.md, row 64"), 1 x 1;
     waited_for_the_source: race().on_nvlink_too().seen("MISUSE.md, row 65"), 1 x 1;
     kernels_wait_for_each_other: Label::deadlock(2).on_nvlink_too().seen("conformance suite, misuse/both_wait_first"), 1 x 1;
+    loaded_behind_a_look: Label::new(Class::Lint, 2).on_nvlink_too().seen("MISUSE.md, row 67"), 1 x 1;
     atomic_within_the_gpu: race().on_nvlink_too().seen("MISUSE.md, row 61"), 1 x 1;
     put_by_half_a_block: fault().seen("conformance suite, device/misuse"), 1 x 64;
     barrier_in_a_branch: fault().seen("conformance suite, device/misuse"), 1 x 32;
