@@ -17,8 +17,8 @@ use crate::race::Detector;
 /// By agent, up to which moment.
 pub(super) type Upto = BTreeMap<AgentId, u64>;
 
-/// The most entries that are kept between two moments that everybody knows: some 50 MiB.
-const MOST: usize = 1 << 20;
+/// The most entries that are kept between two moments that everybody knows: some 15 MiB. What comes behind that is not looked at.
+const MOST: usize = 1 << 18;
 
 /// The scopes that fences need at least between threads of one PE, and of two.
 const LEAST: [Scope; 2] = [Scope::Gpu, Scope::Sys];
@@ -66,10 +66,7 @@ impl Sequential {
             let last =
                 self.accesses.get(&agent).and_then(|all| Some(&all[index_of_last(all, |(time, _)| *time <= upto)?]));
             if let Some((time, earlier)) = last {
-                if before.get(&agent).is_none_or(|known| known < time) {
-                    join(&mut before, earlier);
-                    join_one(&mut before, (agent, *time));
-                }
+                come_behind(&mut before, (agent, *time), earlier);
             }
         };
         add(me, now); // mostly, it is behind all that the others are behind
@@ -88,10 +85,7 @@ impl Sequential {
             join(&mut before, &word.writes);
         }
         if writes {
-            for (&reader, (time, earlier)) in &word.reads {
-                join(&mut before, earlier);
-                join_one(&mut before, (reader, *time));
-            }
+            word.reads.iter().for_each(|(&agent, (time, earlier))| come_behind(&mut before, (agent, *time), earlier));
         }
         self.kept += 1;
         let before = match races.is_in_kernel(agent) {
@@ -179,6 +173,14 @@ fn index_of_last<T>(of: &[T], comes_first: impl Fn(&T) -> bool) -> Option<usize>
 /// Whether what comes behind all this comes behind an access.
 pub(super) fn is_behind(before: &Upto, (agent, time): (AgentId, u64)) -> bool {
     before.get(&agent).is_some_and(|upto| *upto >= time)
+}
+
+/// An access comes behind another one, and what comes before that.
+fn come_behind(before: &mut Upto, access: (AgentId, u64), earlier: &Upto) {
+    if !is_behind(before, access) {
+        join(before, earlier);
+        join_one(before, access);
+    }
 }
 
 fn join(into: &mut Upto, other: &Upto) {
