@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::config::{Config, Races};
 use crate::limits::Bound;
+use crate::lint::LintKind;
 use crate::simulation::Run;
 use crate::verdict::Unseen;
 
@@ -115,6 +116,9 @@ pub struct Explored {
     /// Whether an exhaustive search left out polls that would have read nothing new. It is complete then for loops that only poll, and
     /// not for those that count how often.
     pub polls: bool,
+    /// Whether, in a schedule of an exhaustive search, PTX lets a strong load of a kernel find an older value than any schedule shows
+    /// ([`LintKind::StaleLoad`]). A proof supposes then that it does not.
+    pub stale_loads: bool,
     /// Whether an exhaustive search visited every schedule, and none was given up.
     pub complete: bool,
     /// Why the search ended early; `None` if it visited every schedule.
@@ -166,6 +170,8 @@ const NO_RACE_EITHER: &str = "no race, no deadlock, nothing else";
 
 /// What a proof supposes where a program polls.
 pub(crate) const UNLESS_POLLS_ARE_COUNTED: &str = ", if no loop counts more than 32 polls";
+/// What a proof supposes where a kernel's strong load can miss a write.
+const UNLESS_LOADS_ARE_STALE: &str = ", if the strong accesses of each thread keep their order (lint stale-load)";
 /// What a proof supposes by [`Config::values_matter`].
 const UNLESS_VALUES_MATTER: &str = ", if no value that signal_wait_until returns matters";
 
@@ -175,6 +181,7 @@ impl Explored {
         self.given_up += u64::from(run.unseen.is_some());
         self.polls_bounded += u64::from(run.unseen == Some(Unseen::Polls));
         self.findings += u64::from(run.has_finding());
+        self.stale_loads |= run.verdict.lints.iter().any(|lint| lint.kind == LintKind::StaleLoad);
         self.steps += run.steps;
     }
 
@@ -226,7 +233,8 @@ impl Explored {
             let absent = if config.races == Races::Find { NO_RACE_EITHER } else { ABSENT };
             let values = if config.values_matter { "" } else { UNLESS_VALUES_MATTER };
             let polls = if self.polls { UNLESS_POLLS_ARE_COUNTED } else { "" };
-            return format!("proved for {cluster}: {classes}, {absent}{values}{polls}");
+            let stale = if self.stale_loads { UNLESS_LOADS_ARE_STALE } else { "" };
+            return format!("proved for {cluster}: {classes}, {absent}{values}{polls}{stale}");
         }
         let (what, seen) = match findings {
             0 => ("not proved", "nothing wrong in ".to_string()),

@@ -26,7 +26,7 @@ pub struct Verdict {
     /// What the program has marked as free to race, by line.
     pub intended: Vec<IntendedRace>,
     /// What works by luck or without a promise, by kind and line. Recorded runs have it, and under [`Config::strict`](crate::Config::strict) all
-    /// runs do. It is not printed, unless it is the finding.
+    /// runs do; those of a search of all schedules have what is about kernels' strong loads. It is not printed, unless it is the finding.
     pub lints: Vec<Lint>,
     /// Every host, and every stream that had work left. Empty when the run finished.
     pub agents: Vec<AgentState>,

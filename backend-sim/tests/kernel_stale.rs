@@ -56,6 +56,8 @@ fn missing(name: &str) -> usize {
 
 const PAIRS: [&str; 6] = ["looks", "looks_for_another", "looks_at_a_signal", "stores", "raises", "locks"];
 
+const RIGHT: [&str; 5] = ["loads_the_flag_again", "waits_twice", "takes_tickets", "counts", "adds_only"];
+
 #[test]
 fn a_load_can_miss_what_only_the_text_of_a_program_puts_before_it() {
     for profile in [Profile::Spec, Profile::Nvlink] {
@@ -76,7 +78,7 @@ fn and_none_that_synchronization_or_sequential_fences_put_before_it() {
             assert_eq!(found, [], "{profile}: {name}");
         }
     }
-    for name in ["loads_the_flag_again", "waits_twice", "takes_tickets", "counts", "adds_only"] {
+    for name in RIGHT {
         assert_eq!(lints(Config::pes(2), name), [], "{name}");
     }
 }
@@ -87,8 +89,33 @@ fn in_random_orders_too() {
         assert!(missing(name) > 10, "{name}");
         assert_eq!(missing(&format!("{name}_ordered")), 0, "{name}");
     }
-    for name in ["loads_the_flag_again", "waits_twice", "takes_tickets", "counts", "adds_only"] {
+    for name in RIGHT {
         assert_eq!(missing(name), 0, "{name}");
+    }
+}
+
+/// What a proof on two PEs says it supposes.
+fn supposed(name: &str) -> bool {
+    let mut simulation = Simulation::new(Config::pes(2)).unwrap();
+    let all = Explore::All { limit: 100 };
+    let explored = simulation.explore(all, sees(name), |_| ControlFlow::<()>::Continue(())).unwrap();
+    let proof = explored.proof(simulation.config());
+    assert!(proof.starts_with("proved for 2 PEs under spec"), "{name}: {proof}");
+    assert_eq!(
+        explored.stale_loads,
+        proof.ends_with(", if the strong accesses of each thread keep their order (lint stale-load)")
+    );
+    explored.stale_loads
+}
+
+#[test]
+fn a_proof_says_that_it_supposes_their_order() {
+    for name in PAIRS {
+        assert!(supposed(name), "{name}");
+        assert!(!supposed(&format!("{name}_ordered")), "{name}");
+    }
+    for name in RIGHT {
+        assert!(!supposed(name), "{name}");
     }
 }
 

@@ -19,7 +19,7 @@
 //! `report.rs` has what a person reads of each, and `sequential.rs` the order of a run's strong accesses.
 //!
 //! They look at recorded runs, and at every run where a lint is a finding ([`Config::strict`](crate::Config::strict)). So other
-//! runs pay nothing for them.
+//! runs pay nothing for them, but for `stale.rs`: that also looks at searches of all schedules, where kernels are launched, for what a proof supposes.
 
 mod counter;
 mod equality;
@@ -212,9 +212,11 @@ struct Known<'a> {
     waits: &'a BTreeMap<AgentId, Waiting>,
 }
 
-/// All lints of a run.
+/// The lints of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Lints {
+    /// Whether all are looked for, and not only those of strong loads.
+    all: bool,
     counter: counter::Counters,
     equality: equality::Equalities,
     plain_data: plain_data::PlainData,
@@ -230,6 +232,18 @@ pub(crate) struct Lints {
 }
 
 impl Lints {
+    pub(crate) fn all() -> Lints {
+        Lints { all: true, ..Lints::default() }
+    }
+
+    pub(crate) fn of_strong_loads() -> Lints {
+        Lints::default()
+    }
+
+    pub(crate) fn are_all(&self) -> bool {
+        self.all
+    }
+
     #[cold]
     pub(crate) fn notice(&mut self, notice: &Notice<'_>, races: &mut Detector) {
         if let Notice::Waits { agent, waiting, .. } = notice {
@@ -248,9 +262,12 @@ impl Lints {
             unwritten,
             waits,
             found,
+            all,
         } = self;
-        let rules: [&mut dyn Rule; 10] =
-            [counter, equality, plain_data, plain_wait, polled, reused, scope, stale, target, unwritten];
+        let of_strong_loads: [&mut dyn Rule; 1] = [stale];
+        let others: [&mut dyn Rule; 9] =
+            [counter, equality, plain_data, plain_wait, polled, reused, scope, target, unwritten];
+        let rules = of_strong_loads.into_iter().chain(others.into_iter().filter(|_| *all));
         for rule in rules {
             match notice {
                 Notice::Known => rule.settle(found),

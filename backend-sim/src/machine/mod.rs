@@ -322,7 +322,7 @@ impl Machine {
         let paths = self.config.nodes_matter();
         self.paths.reset(paths.filter(|_| mode.needs.relaxed));
         self.races.reset(mode.races, self.promises, &self.config);
-        self.lints = (mode.races && mode.lints).then(Box::default);
+        self.lints = (mode.races && mode.lints).then(|| Box::new(Lints::all()));
         self.record = mode.tracing.then(Box::default);
         if let Some(at) = mode.initialized {
             self.record_init(at);

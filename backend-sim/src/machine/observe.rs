@@ -13,7 +13,7 @@ use super::claim::Claimed;
 use super::ids::{AgentId, PeId};
 use super::relaxed::Asked;
 use super::transfer::{Kind, Transfer, Unit, UnitStep, parts};
-use crate::lint::{Lint, Notice, Ordering, Update};
+use crate::lint::{Lint, Lints, Notice, Ordering, Update};
 use crate::race::{How, IntendedRace, Lane, Ticket};
 
 impl Machine {
@@ -32,7 +32,7 @@ impl Machine {
             self.races.synchronizes(agent, Some(peer), asked); // whoever knows the transfer knows this
         }
         let ticket = self.races.issue_now(agent, peer, lane, arrives, asked);
-        if self.lints.is_some() {
+        if self.looks_for_all_lints() {
             let (transfer, ticket) = (&transfer.clone(), &ticket); // the description itself stays in registers
             self.lint(&Notice::Issued { transfer, ticket });
         }
@@ -255,6 +255,19 @@ impl Machine {
 
 /// # Lints
 impl Machine {
+    /// Whether all lints are looked for.
+    #[inline]
+    pub(super) fn looks_for_all_lints(&self) -> bool {
+        self.lints.as_ref().is_some_and(|lints| lints.are_all())
+    }
+
+    /// A kernel is launched. A search of all schedules says whether strong loads can miss what none of them shows.
+    pub(super) fn lints_of_kernels(&mut self) {
+        if self.mode.needs.tracking && self.mode.races {
+            self.lints.get_or_insert_with(|| Box::new(Lints::of_strong_loads()));
+        }
+    }
+
     /// The lints that were found.
     pub(crate) fn lints(&mut self) -> Vec<Lint> {
         self.lints.as_mut().map_or_else(Vec::new, |lints| lints.found(&mut self.races))
@@ -270,7 +283,7 @@ impl Machine {
 
     /// Memory is allocated.
     pub(super) fn lint_made(&mut self, agent: AgentId, alloc: AllocId, layout: Layout, at: At) {
-        if self.lints.is_some() && !layout.zeroed {
+        if self.looks_for_all_lints() && !layout.zeroed {
             let pes: Vec<PeId> = self.pes.ids().collect();
             self.lint(&Notice::Made { agent, alloc, bytes: layout.bytes, pes: &pes, asked: ("alloc", at) });
         }

@@ -141,7 +141,7 @@ impl Machine {
         for variable in condition.variables() {
             self.observe(agent, pe, variable, how, size, asked);
         }
-        if self.lints.is_some() {
+        if self.looks_for_all_lints() {
             let Wait { dtype, cmp, against, signal, .. } = condition.wait;
             let waiting = Waiting { pe, asked, dtype, cmp, against, signal, time: self.races.moment(agent) };
             self.lint(&Notice::Waits { agent, waiting, words: &condition.variables().collect::<Vec<_>>() });

@@ -98,6 +98,7 @@ impl Machine {
         at: At,
     ) -> Progress {
         let pe = self.agents[host].pe;
+        self.lints_of_kernels();
         match self.launched(pe, stream, request, at) {
             Ok(launched) if request.grid.together == Together::AllPes && !self.launch_together(pe, &launched, at) => {
                 self.block_for_ever(host)

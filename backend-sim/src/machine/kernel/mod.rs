@@ -327,7 +327,7 @@ impl Machine {
     #[inline]
     pub(super) fn looks_at_writes(&self, pe: PeId) -> bool {
         self.mode.needs.tracking
-            || self.lints.is_some()
+            || self.looks_for_all_lints()
             || !self.pes[pe].waiting.is_empty()
             || !self.kernels.polling.is_empty()
     }

@@ -79,7 +79,7 @@ impl Machine {
         let begin = addresses[lead as usize];
         // also where lanes between them do not take part
         let is_row = || each_lane(lanes).zip((begin..).step_by(size)).all(|(lane, next)| addresses[lane] == next);
-        if self.lints.is_some() || in_a_row(addresses, lanes, access.bytes).is_none() && !is_row() {
+        if self.looks_for_all_lints() || in_a_row(addresses, lanes, access.bytes).is_none() && !is_row() {
             for lane in each_lane(lanes) {
                 self.plain_access(id, first + lane, (pe, word(addresses[lane])), how, asked);
             }
