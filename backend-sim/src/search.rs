@@ -116,8 +116,8 @@ pub struct Explored {
     /// Whether an exhaustive search left out polls that would have read nothing new. It is complete then for loops that only poll, and
     /// not for those that count how often.
     pub polls: bool,
-    /// Whether, in a schedule of an exhaustive search, PTX lets a strong load of a kernel find an older value than any schedule shows
-    /// ([`LintKind::StaleLoad`]). A proof supposes then that it does not.
+    /// Whether PTX lets a strong load of a kernel find an older value than a schedule shows ([`LintKind::StaleLoad`]), where that was looked for: in
+    /// exhaustive searches, and under [`Config::strict`]. A proof supposes then that it does not.
     pub stale_loads: bool,
     /// Whether an exhaustive search visited every schedule, and none was given up.
     pub complete: bool,

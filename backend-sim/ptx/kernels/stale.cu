@@ -163,3 +163,53 @@ extern "C" __global__ void adds_only(uint64_t *words, uint64_t *seen) {
     nvshmemx_barrier_all_block();
     seen[0] = ((volatile word_t *)words)[0] + ((volatile word_t *)words)[1];
 }
+
+// A quiet has completed the store: whoever comes behind the other PE's quiet finds it.
+extern "C" __global__ void raises_and_completes(uint64_t *words, uint64_t *seen) {
+    OF(words, 1 - nvshmem_my_pe())[0] = 1;
+    nvshmem_quiet();
+    seen[0] = ((volatile word_t *)words)[0];
+}
+
+// The fence is another thread's, before the barrier of the block.
+extern "C" __global__ void fences_for_another(uint64_t *words, uint64_t *seen) {
+    if (threadIdx.x == 0) {
+        ((volatile word_t *)words)[0] = 1;
+        SEQUENTIAL;
+    }
+    __syncthreads();
+    if (threadIdx.x == 32)
+        seen[0] = OF(words, 1 - nvshmem_my_pe())[0];
+}
+
+// Two threads of a block raise flags: fences of the block's scope are enough.
+__device__ void raise_in_block(uint64_t *words, uint64_t *seen, bool fences) {
+    const int mine = threadIdx.x / 32;
+    if (threadIdx.x % 32 != 0)
+        return;
+    ((volatile word_t *)words)[mine] = 1;
+    if (fences)
+        asm volatile("fence.sc.cta;" ::: "memory");
+    atomicAdd((word_t *)seen, ((volatile word_t *)words)[1 - mine]);
+}
+extern "C" __global__ void raises_in_a_block(uint64_t *words, uint64_t *seen) { raise_in_block(words, seen, false); }
+extern "C" __global__ void raises_in_a_block_ordered(uint64_t *words, uint64_t *seen) { raise_in_block(words, seen, true); }
+
+// Fences of the GPU's scope order nothing between two PEs.
+extern "C" __global__ void raises_with_fences_of_the_gpu(uint64_t *words, uint64_t *seen) {
+    RAISE(words, seen, asm volatile("fence.sc.gpu;" ::: "memory"))
+}
+
+// A compare_swap that finds another value has written nothing that could be missed.
+extern "C" __global__ void swaps_nothing(uint64_t *words, uint64_t *seen) {
+    volatile word_t *own = (volatile word_t *)words;
+    if (nvshmem_my_pe() == 0) {
+        if (nvshmem_uint64_atomic_compare_swap(words + 1, 5, 6, 1) == 5)
+            __trap();
+        nvshmemx_signal_op(words, 1, NVSHMEM_SIGNAL_SET, 1);
+        return;
+    }
+    while (own[0] == 0)
+        ;
+    seen[0] = own[1];
+}

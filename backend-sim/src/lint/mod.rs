@@ -89,11 +89,11 @@ pub(crate) struct Strong<'a> {
     pub(crate) place: (PeId, Span),
     pub(crate) reads: bool,
     pub(crate) writes: bool,
-    /// Whether it is an update that commutes with others of the word that do.
-    pub(crate) commutes: bool,
+    /// Whether it leaves nothing of what the word held before.
+    pub(crate) replaces: bool,
     /// Whether its loop does nothing but wait for it.
     pub(crate) waits: bool,
-    /// Whether it is an element of a vector, which come in any order anyway.
+    /// Whether it is an element of less than 8 bytes of a vector, or a half of 16 bytes. Those of one access come in any order anyway.
     pub(crate) is_part: bool,
 }
 
@@ -141,8 +141,8 @@ pub(crate) struct Waiting {
 
 impl<'a> Strong<'a> {
     /// A transfer, or a store of a kernel, updates a word.
-    pub(crate) fn arrival(ticket: &'a Ticket, place: (PeId, Span), commutes: bool) -> Strong<'a> {
-        Strong { by: By::Transfer(ticket), place, reads: false, writes: true, commutes, waits: false, is_part: false }
+    pub(crate) fn arrival(ticket: &'a Ticket, place: (PeId, Span), replaces: bool) -> Strong<'a> {
+        Strong { by: By::Transfer(ticket), place, reads: false, writes: true, replaces, waits: false, is_part: false }
     }
 }
 
@@ -264,11 +264,10 @@ impl Lints {
             found,
             all,
         } = self;
-        let of_strong_loads: [&mut dyn Rule; 1] = [stale];
-        let others: [&mut dyn Rule; 9] =
-            [counter, equality, plain_data, plain_wait, polled, reused, scope, target, unwritten];
-        let rules = of_strong_loads.into_iter().chain(others.into_iter().filter(|_| *all));
-        for rule in rules {
+        let rules: [&mut dyn Rule; 10] =
+            [stale, counter, equality, plain_data, plain_wait, polled, reused, scope, target, unwritten];
+        let looked_for = if *all { rules.len() } else { 1 };
+        for rule in rules.into_iter().take(looked_for) {
             match notice {
                 Notice::Known => rule.settle(found),
                 _ => rule.notice(notice, &mut Known { races, found, waits }),

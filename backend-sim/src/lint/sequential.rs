@@ -5,7 +5,7 @@
 //! Accesses are named by their agents and moments. Whatever comes behind an access comes behind the earlier ones of its agent, too, so
 //! one moment for each agent is enough.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use onesided_ptx::Scope;
@@ -17,16 +17,19 @@ use crate::race::Detector;
 /// By agent, up to which moment.
 pub(super) type Upto = BTreeMap<AgentId, u64>;
 
-/// The most entries that are kept between two moments that everybody knows: some 15 MiB. What comes behind that is not looked at.
-const MOST: usize = 1 << 18;
+/// An access: its agent and its moment.
+pub(super) type Access = (AgentId, u64);
 
-/// The scopes that fences need at least between threads of one PE, and of two.
-const LEAST: [Scope; 2] = [Scope::Gpu, Scope::Sys];
+/// The most entries that are kept between two moments that everybody knows, before no more is looked at. Some 700 threads reach it if each takes a ticket of
+/// one word.
+const MOST: usize = 1 << 18;
 
 #[derive(Debug, Default)]
 pub(super) struct Sequential {
-    /// Of each agent of a kernel, its accesses so far, and what comes before each. What others do is ordered by what they know.
-    accesses: BTreeMap<AgentId, Vec<(u64, Rc<Upto>)>>,
+    /// Of each agent of a kernel, its accesses and sequential fences so far, and what comes before each.
+    in_kernels: BTreeMap<AgentId, Vec<(u64, Rc<Upto>)>>,
+    /// The same of hosts and streams, by their transfers.
+    others: BTreeMap<AgentId, Vec<(u64, Rc<Upto>)>>,
     words: BTreeMap<Word, Accessed>,
     fences: BTreeMap<AgentId, Vec<Fence>>,
     kept: usize,
@@ -35,21 +38,23 @@ pub(super) struct Sequential {
 /// A sequential fence of an agent.
 #[derive(Debug)]
 struct Fence {
-    /// The last moment before it.
     time: u64,
     scope: Scope,
-    /// What comes before it by synchronization, and writes that its agent has read.
+    /// What comes before it by synchronization, and the writes that its agent has read.
     known: Upto,
-    /// What comes so before sequential fences of others that come before this one: for fences of a GPU's scope at least, and of the system's.
-    ordered: [Upto; 2],
+    seen: Rc<BTreeSet<Access>>,
+    /// What sequential fences put before it: all that comes so before earlier fences of others.
+    ordered: Upto,
+    ordered_seen: BTreeSet<Access>,
 }
 
 /// What comes before a word's next accesses. Nobody sees the order of two writes but by what is read.
 #[derive(Debug, Default)]
 struct Accessed {
-    /// Before reads: what has written the value, and updates that commute.
+    /// Before reads: the writes of which the value is made, and what comes before them.
     writes: Upto,
-    /// Before writes: the last read of each agent, when it was made, and what comes before that. A thread that reads again mostly did so in vain before.
+    /// Before writes: the last read of each agent, when it was made, and what comes before that. libcu++ looks some twenty times before its loop that
+    /// waits: whoever looks again has looked in vain.
     reads: BTreeMap<AgentId, (u64, Rc<Upto>)>,
 }
 
@@ -60,25 +65,28 @@ impl Sequential {
     }
 
     /// What comes before an agent's access at a moment, or its fence there. `known`: up to when it knows others.
-    fn behind(&self, (me, now): (AgentId, u64), known: impl Fn(AgentId) -> u64) -> Upto {
+    fn behind(&self, (me, now): Access, known: impl Fn(AgentId) -> u64) -> Upto {
         let mut before = Upto::new();
-        let mut add = |agent: AgentId, upto: u64| {
-            let last =
-                self.accesses.get(&agent).and_then(|all| Some(&all[index_of_last(all, |(time, _)| *time <= upto)?]));
-            if let Some((time, earlier)) = last {
+        let mut add = |agent: AgentId, upto: u64, all: &Vec<(u64, Rc<Upto>)>| {
+            if let Some((time, earlier)) = last(all, |(time, _)| *time <= upto) {
                 come_behind(&mut before, (agent, *time), earlier);
             }
         };
-        add(me, now); // mostly, it is behind all that the others are behind
-        for &agent in self.accesses.keys().filter(|agent| **agent != me) {
-            add(agent, known(agent));
+        let own = self.in_kernels.get(&me).or_else(|| self.others.get(&me));
+        own.into_iter().for_each(|own| add(me, now, own)); // mostly, it is behind all that the others are behind
+        for (&agent, all) in self.in_kernels.iter().filter(|(agent, _)| **agent != me) {
+            add(agent, known(agent), all);
+        }
+        // hosts and streams are many, and know of each other by synchronization alone
+        for (&agent, all) in self.others.iter().filter(|_| self.in_kernels.contains_key(&me)) {
+            add(agent, known(agent), all);
         }
         before
     }
 
     /// An access is made, behind these others and those of its word.
     pub(super) fn made(&mut self, access: &Strong<'_>, mut before: Upto, races: &Detector) {
-        let Strong { by, place, reads, writes, commutes, waits, .. } = *access;
+        let Strong { by, place, reads, writes, replaces, waits, .. } = *access;
         let (agent, time) = (by.agent(), by.time());
         let word = self.words.entry(key(place.0, place.1)).or_default();
         if reads {
@@ -87,13 +95,10 @@ impl Sequential {
         if writes {
             word.reads.iter().for_each(|(&agent, (time, earlier))| come_behind(&mut before, (agent, *time), earlier));
         }
-        self.kept += 1;
-        let before = match races.is_in_kernel(agent) {
-            true => keep(self.accesses.entry(agent).or_default(), &mut self.kept, time, before),
-            false => Rc::new(before),
-        };
+        let all = if races.is_in_kernel(agent) { &mut self.in_kernels } else { &mut self.others };
+        let before = keep(all.entry(agent).or_default(), &mut self.kept, time, before);
         if writes {
-            if !commutes {
+            if replaces {
                 word.writes.clear();
             }
             join(&mut word.writes, &before);
@@ -106,43 +111,38 @@ impl Sequential {
         }
     }
 
-    /// An agent comes to a sequential fence of a GPU's scope, or of the system's. `seen`: writes that it has read.
-    pub(super) fn fences(&mut self, agent: AgentId, scope: Scope, seen: Option<&Upto>, races: &Detector) {
-        if self.is_full() {
-            return;
-        }
-        let time = races.now();
+    /// An agent comes to a sequential fence. `seen`: writes that it has read.
+    pub(super) fn fences(&mut self, agent: AgentId, scope: Scope, seen: Rc<BTreeSet<Access>>, races: &mut Detector) {
+        let time = races.moment_of_its_own();
         let before = self.behind((agent, time), |of| races.steps_known(agent, of));
-        let mut ordered = [Upto::new(), Upto::new()];
-        for (of, upto) in before.iter().filter(|(of, _)| **of != agent) {
-            let Some(fences) = self.fences.get(of) else { continue };
-            for (ordered, least) in ordered.iter_mut().zip(LEAST).filter(|(_, least)| scope >= *least) {
-                let earlier = |fence: &Fence| fence.time < *upto;
-                let wide = fences.iter().rev().find(|fence| earlier(fence) && fence.scope >= least);
-                wide.into_iter().for_each(|fence| join(ordered, &fence.known));
+        let known = |of: &AgentId| (*of, races.steps_known(agent, *of));
+        let known: Upto = self.in_kernels.keys().chain(self.others.keys()).map(known).collect();
+        let own = self.fences.entry(agent).or_default().last();
+        let (mut ordered, mut ordered_seen) =
+            own.map(|fence| (fence.ordered.clone(), fence.ordered_seen.clone())).unwrap_or_default();
+        for (&of, &upto) in before.iter().filter(|(of, _)| **of != agent) {
+            let least = races.scope_of_both(of, agent);
+            let fits = |fence: &&Fence| fence.time <= upto && fence.scope >= least;
+            let earlier = self.fences.get(&of).and_then(|fences| fences.iter().rev().find(fits));
+            if let Some(earlier) = earlier.filter(|_| scope >= least) {
+                join(&mut ordered, &earlier.known);
+                join(&mut ordered, &earlier.ordered);
+                ordered_seen.extend(earlier.seen.iter().chain(&earlier.ordered_seen));
             }
         }
-        let mut known: Upto = self.accesses.keys().map(|&of| (of, races.steps_known(agent, of))).collect();
-        seen.into_iter().for_each(|seen| join(&mut known, seen));
-        self.kept += known.len() + ordered.iter().map(Upto::len).sum::<usize>();
-        self.fences.entry(agent).or_default().push(Fence { time, scope, known, ordered });
+        self.kept += known.len() + ordered.len() + ordered_seen.len();
+        keep(self.in_kernels.entry(agent).or_default(), &mut self.kept, time, before);
+        let fence = Fence { time, scope, known, seen, ordered, ordered_seen };
+        self.fences.entry(agent).or_default().push(fence);
     }
 
-    /// Whether sequential fences put a write before an access: one behind the write, and another thread's before the access, and that one comes later.
-    pub(super) fn are_fenced(&self, (writer, time): (AgentId, u64), reader: AgentId, races: &Detector) -> bool {
-        let level = if races.are_of_one_pe(writer, reader) { 0 } else { 1 };
+    /// Whether sequential fences put a write before what an agent does now: one behind the write, and another thread's later one before this.
+    pub(super) fn are_fenced(&self, write: Access, reader: AgentId, races: &Detector) -> bool {
         self.fences.iter().any(|(&agent, fences)| {
             let upto = if agent == reader { u64::MAX } else { races.steps_known(reader, agent) };
-            let last = index_of_last(fences, |fence| fence.time < upto);
-            last.is_some_and(|last| {
-                fences[..=last].iter().any(|fence| is_behind(&fence.ordered[level], (writer, time)))
-            })
+            let last = last(fences, |fence| fence.time <= upto);
+            last.is_some_and(|last| is_behind(&last.ordered, write) || last.ordered_seen.contains(&write))
         })
-    }
-
-    /// Whether kernels have accessed anything strongly.
-    pub(super) fn is_empty(&self) -> bool {
-        self.accesses.is_empty()
     }
 
     /// Whether so much is kept that no more is.
@@ -161,22 +161,23 @@ fn keep(accesses: &mut Vec<(u64, Rc<Upto>)>, kept: &mut usize, time: u64, before
             Rc::new(before)
         }
     };
+    *kept += 1;
     accesses.insert(at, (time, Rc::clone(&before)));
     before
 }
 
 /// The last of those that come first.
-fn index_of_last<T>(of: &[T], comes_first: impl Fn(&T) -> bool) -> Option<usize> {
-    of.partition_point(comes_first).checked_sub(1)
+fn last<T>(of: &[T], comes_first: impl Fn(&T) -> bool) -> Option<&T> {
+    of.partition_point(comes_first).checked_sub(1).map(|at| &of[at])
 }
 
 /// Whether what comes behind all this comes behind an access.
-pub(super) fn is_behind(before: &Upto, (agent, time): (AgentId, u64)) -> bool {
+pub(super) fn is_behind(before: &Upto, (agent, time): Access) -> bool {
     before.get(&agent).is_some_and(|upto| *upto >= time)
 }
 
 /// An access comes behind another one, and what comes before that.
-fn come_behind(before: &mut Upto, access: (AgentId, u64), earlier: &Upto) {
+fn come_behind(before: &mut Upto, access: Access, earlier: &Upto) {
     if !is_behind(before, access) {
         join(before, earlier);
         join_one(before, access);
@@ -187,7 +188,7 @@ fn join(into: &mut Upto, other: &Upto) {
     other.iter().for_each(|(agent, upto)| join_one(into, (*agent, *upto)));
 }
 
-fn join_one(into: &mut Upto, (agent, upto): (AgentId, u64)) {
+fn join_one(into: &mut Upto, (agent, upto): Access) {
     let known = into.entry(agent).or_insert(upto);
     *known = upto.max(*known);
 }

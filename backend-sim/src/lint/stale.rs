@@ -2,17 +2,16 @@
 //! different words: the machine makes them in program order, and lets only stores and atomics to other PEs' memory arrive later.
 //!
 //! A load is a finding if its word was written before it [in the order of this run](super::sequential), but no synchronization and no pair of
-//! sequential fences puts the write before the load. A load that ends a loop only ends it later, so it is none,
-//! and the machine itself shows the elements of a vector in any order where a profile allows that. Of two atomics one comes first, and the other reads
-//! that: if they came the other way round, each thread would find other values from there on.
+//! sequential fences puts the write before the load. A load that ends a loop only ends it later, so it is none. The machine itself shows the elements of
+//! one vector in any order where a profile allows that. An atomic that reads cannot miss another atomic that reads: the other one would then find what
+//! this one leaves, and its thread would go on differently.
 
-use std::collections::BTreeMap;
-
-use onesided_ptx::Scope;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use super::report::{Found, LintKind, LintSite};
-use super::sequential::{Sequential, Upto, is_behind};
-use super::{By, Known, Notice, Ordering, Rule, Strong, Update, key, keys};
+use super::sequential::{Access, Sequential, is_behind};
+use super::{By, Known, Notice, Rule, Strong, Update, key, keys};
 use crate::machine::{AgentId, PeId, Word};
 use crate::race::{Detector, Ticket};
 
@@ -21,7 +20,7 @@ pub(super) struct StaleLoad {
     order: Sequential,
     words: BTreeMap<Word, History>,
     /// By agent, the writes that it has read.
-    seen: BTreeMap<AgentId, Upto>,
+    seen: BTreeMap<AgentId, Rc<BTreeSet<Access>>>,
 }
 
 /// The updates of a word since its last plain write, and who has read it: behind how many of them.
@@ -38,6 +37,8 @@ struct Write {
     ticket: Option<Ticket>,
     /// Whether it has also read.
     reads: bool,
+    /// Whether it is marked as a race that is intended.
+    is_marked: bool,
     site: LintSite,
 }
 
@@ -46,24 +47,23 @@ impl Rule for StaleLoad {
         match *notice {
             Notice::Strong(ref access) => self.accessed(access, known),
             Notice::Updated { ticket, pe, word, update, .. } => {
-                let commutes = matches!(update, Update::Add(_));
-                self.accessed(&Strong::arrival(ticket, (pe, word), commutes), known);
+                let replaces = matches!(update, Update::Set(_));
+                self.accessed(&Strong::arrival(ticket, (pe, word), replaces), known);
             }
             Notice::Written { pe, span } => {
                 let words: Vec<Word> = self.words.range(keys(pe, span)).map(|(word, _)| *word).collect();
                 words.iter().for_each(|word| _ = self.words.remove(word)); // whoever comes behind it sees nothing older
             }
-            Notice::Fences { agent, scope } => self.order.fences(agent, scope, self.seen.get(&agent), known.races),
-            // what it has completed, nobody misses who reads later
-            Notice::Orders { agent, order: Ordering::Quiet | Ordering::Barrier, .. } if !self.order.is_empty() => {
-                self.order.fences(agent, Scope::Sys, self.seen.get(&agent), known.races);
+            Notice::Fences { agent, scope } if !self.order.is_full() => {
+                let seen = self.seen.entry(agent).or_default();
+                self.order.fences(agent, scope, Rc::clone(seen), known.races);
             }
             _ => {}
         }
     }
 
     fn settle(&mut self, _: &mut Found) {
-        *self = StaleLoad::default(); // nobody can miss what everybody knows
+        *self = StaleLoad::default(); // all of it happens before later loads
     }
 }
 
@@ -76,30 +76,30 @@ impl StaleLoad {
         let (agent, time) = (access.by.agent(), access.by.time());
         let history = self.words.entry(key(access.place.0, access.place.1)).or_default();
         if access.reads {
-            let may_miss = |write: &&Write| {
-                let written = (write.agent, write.time);
-                !(write.reads && access.writes)
-                    && is_behind(&before, written)
-                    && !self.order.are_fenced(written, agent, known.races)
-            };
-            if !(access.waits || access.is_part)
-                && known.races.mark(agent) == 0
-                && let Some(write) = history.unseen(agent, access.place.0, known.races).find(may_miss)
-            {
-                known.found.note(LintKind::StaleLoad, write.site, access.by.site(known.races), None);
+            if !(access.waits || access.is_part) && known.races.mark(agent) == 0 {
+                let unseen = history.unseen(agent, access.place.0, known.races);
+                let is_fenced = |write: &Write| self.order.are_fenced((write.agent, write.time), agent, known.races);
+                let behind_fenced = unseen.iter().rposition(is_fenced).map_or(0, |last| last + 1);
+                let may_miss = |write: &&Write| {
+                    let cannot = write.is_marked || write.reads && access.writes;
+                    !cannot && is_behind(&before, (write.agent, write.time))
+                };
+                if let Some(write) = unseen[behind_fenced..].iter().find(may_miss) {
+                    known.found.note(LintKind::StaleLoad, write.site, access.by.site(known.races), None);
+                }
             }
             if let Some(write) = history.writes.last() {
-                let upto = self.seen.entry(agent).or_default().entry(write.agent).or_default();
-                *upto = write.time.max(*upto);
+                Rc::make_mut(self.seen.entry(agent).or_default()).insert((write.agent, write.time));
             }
             history.read_by(agent, time);
         }
         if access.writes {
-            let ticket = match access.by {
-                By::Agent { .. } => None,
-                By::Transfer(ticket) => Some(ticket.clone()),
+            let (ticket, is_marked) = match access.by {
+                By::Agent { .. } => (None, known.races.mark(agent) != 0),
+                By::Transfer(ticket) => (Some(ticket.clone()), false),
             };
-            history.writes.push(Write { agent, time, ticket, reads: access.reads, site: access.by.site(known.races) });
+            let site = access.by.site(known.races);
+            history.writes.push(Write { agent, time, ticket, reads: access.reads, is_marked, site });
         }
         self.order.made(access, before, known.races);
     }
@@ -107,18 +107,18 @@ impl StaleLoad {
 
 impl History {
     /// The updates that a reader need not see: those behind the last that it knows of, and behind what it has read, or somebody of whom it knows.
-    fn unseen(&self, reader: AgentId, pe: PeId, races: &Detector) -> impl Iterator<Item = &Write> {
+    fn unseen(&self, reader: AgentId, pe: PeId, races: &Detector) -> &[Write] {
         let steps = |of| races.steps_known(reader, of);
-        let known = self.writes.iter().rposition(|write| match &write.ticket {
-            Some(ticket) if write.agent != reader => races.knows_arrival(reader, ticket, pe),
-            _ => write.time <= steps(write.agent),
-        });
         let read = self.reads.iter().filter_map(|(&agent, reads)| {
             let last = reads.partition_point(|(time, _)| *time <= steps(agent)).checked_sub(1)?;
             Some(reads[last].1)
         });
-        let from = read.max().max(known.map(|last| last + 1));
-        self.writes[from.unwrap_or(0)..].iter()
+        let later = &self.writes[read.max().unwrap_or(0)..];
+        let known = later.iter().rposition(|write| match &write.ticket {
+            Some(ticket) if write.agent != reader => races.knows_arrival(reader, ticket, pe),
+            _ => write.time <= steps(write.agent),
+        });
+        &later[known.map_or(0, |last| last + 1)..]
     }
 
     fn read_by(&mut self, agent: AgentId, time: u64) {

@@ -180,14 +180,6 @@ impl Machine {
         (pe, word): (PeId, Span),
         waiter: Option<AgentId>,
     ) {
-        match op {
-            AmoOp::Fetch => {}
-            AmoOp::Add => self.lint_update(ticket, pe, word, Update::Add(value)),
-            AmoOp::Set => self.lint_update(ticket, pe, word, Update::Set(value)),
-            AmoOp::And | AmoOp::Or | AmoOp::Xor | AmoOp::CompareSwap => {
-                self.lint_update(ticket, pe, word, Update::Other);
-            }
-        }
         // a compare_swap that finds another value leaves nothing that could tell of it
         let only_reads = match op {
             AmoOp::Fetch => true,
@@ -197,6 +189,14 @@ impl Machine {
             }
             _ => false,
         };
+        if !only_reads {
+            let update = match op {
+                AmoOp::Add => Update::Add(value),
+                AmoOp::Set => Update::Set(value),
+                AmoOp::Fetch | AmoOp::And | AmoOp::Or | AmoOp::Xor | AmoOp::CompareSwap => Update::Other,
+            };
+            self.lint_update(ticket, pe, word, update);
+        }
         let how = if only_reads { How::AtomicRead } else { How::AtomicUpdate };
         self.races.transfer(ticket, pe, word, how, word.len);
         if let Some(agent) = waiter {

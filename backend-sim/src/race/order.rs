@@ -2,6 +2,7 @@
 
 use onesided::At;
 use onesided::backend::Span;
+use onesided_ptx::Scope;
 
 use super::{Detector, How, Lane, Mark, Ticket, Who, steps_of};
 use crate::lint::LintSite;
@@ -73,9 +74,9 @@ impl Detector {
         who.knows(&mark)
     }
 
-    /// The last moment at which anything happened.
-    pub(crate) fn now(&self) -> u64 {
-        self.now
+    /// A moment at which nothing else happens.
+    pub(crate) fn moment_of_its_own(&mut self) -> u64 {
+        self.tick()
     }
 
     /// Whether an agent is a block of a kernel, or one of its threads.
@@ -83,9 +84,14 @@ impl Detector {
         self.agents[agent].is_in_kernel()
     }
 
-    /// Whether two agents are of one PE.
-    pub(crate) fn are_of_one_pe(&self, one: AgentId, other: AgentId) -> bool {
-        self.agents[one].pe == self.agents[other].pe
+    /// The narrowest scope that has both of two agents.
+    pub(crate) fn scope_of_both(&self, one: AgentId, other: AgentId) -> Scope {
+        let [one, other] = [one, other].map(|agent| &self.agents[agent]);
+        match one.pe == other.pe {
+            true if one.block.is_some() && one.block == other.block => Scope::Cta,
+            true => Scope::Gpu,
+            false => Scope::Sys,
+        }
     }
 
     /// The moment of an agent's last access.

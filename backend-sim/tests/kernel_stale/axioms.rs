@@ -12,9 +12,11 @@ type Found = Vec<u64>;
 pub(crate) struct Allowed {
     /// What some order of all accesses leads to that has each thread's in program order.
     sequential: BTreeSet<Found>,
-    /// Whether other choices are allowed, too.
+    /// Whether other choices are allowed.
     pub(crate) others: bool,
-    /// What nothing but such choices leads to: some order of all accesses has them, except that reads miss writes which come before them.
+    /// Whether such choices are allowed that some order of all accesses has, except that reads miss writes which come before them.
+    pub(crate) may_miss: bool,
+    /// What nothing but such choices leads to, without those in which an exchange misses a write.
     pub(crate) missed: BTreeSet<Found>,
 }
 
@@ -105,6 +107,9 @@ impl Execution<'_> {
             return;
         }
         allowed.others = true;
+        // an exchange that misses a write has written before that
+        let of_stores = relation(n, |a, b| has(&co, a, b) && self.events[a].step.reads().is_none());
+        allowed.may_miss |= is_acyclic(&join(&[self.po, &rf, &of_stores]));
         if is_acyclic(&join(&[self.po, &rf, &co])) {
             allowed.missed.insert(found);
         }

@@ -125,8 +125,8 @@ impl Machine {
         if self.lints.is_some() {
             let by = By::Agent { agent, time: self.races.last_step(agent), asked };
             let waits = self.kernels.blocks[id].launched.code.module.is_look(access.place);
-            let (place, commutes, is_part) = ((pe, span), access.commutes, access.within != Within::Alone);
-            self.lint(&Notice::Strong(Strong { by, place, reads, writes, commutes, waits, is_part }));
+            let (place, replaces, is_part) = ((pe, span), !access.commutes, access.within != Within::Alone);
+            self.lint(&Notice::Strong(Strong { by, place, reads, writes, replaces, waits, is_part }));
         }
         let heard = if reads { self.heard(agent, ending, (pe, span)) } else { crate::race::Heard::new() };
         for (told, scope) in heard {
@@ -207,7 +207,7 @@ impl Machine {
             return;
         }
         let agent = self.thread_acts(id, thread);
-        if sequential && takes_in_blocks(scope) {
+        if sequential {
             self.lint(&Notice::Fences { agent, scope });
         }
         let Heard { pending, .. } = &mut self.kernels.blocks[id].heard;
@@ -249,6 +249,7 @@ impl Machine {
         if self.races.is_on() {
             let agent = self.thread_acts(id, thread);
             let at = self.agents[agent].at.expect("it has called");
+            self.lint(&Notice::Fences { agent, scope: Scope::Sys }); // who reads anything later, on whichever PE, finds what is completed
             self.releases(id, (thread, agent), Scope::Sys, at);
         }
     }

@@ -137,7 +137,7 @@ impl Machine {
         for (i, bytes) in bytes.chunks_exact(shape.size).enumerate() {
             let word = element(dst, i, shape.size);
             if let Some(known) = elements.get(i) {
-                self.lint(&Notice::Strong(Strong::arrival(&known.ticket, (pe, word), atomic.is_some())));
+                self.lint(&Notice::Strong(Strong::arrival(&known.ticket, (pe, word), known.replaces)));
                 self.races.strong_write_arrives(known, (pe, word));
             }
             let old = self.heap.load(pe, word);
