@@ -143,7 +143,7 @@ impl Machine {
         }
         if self.looks_for_all_lints() {
             let Wait { dtype, cmp, against, signal, .. } = condition.wait;
-            let waiting = Waiting { pe, asked, dtype, cmp, against, signal, time: self.races.moment(agent) };
+            let waiting = Waiting { pe, asked, dtype, cmp, against, signal, time: self.races.last_step(agent) };
             self.lint(&Notice::Waits { agent, waiting, words: &condition.variables().collect::<Vec<_>>() });
         }
     }

@@ -94,11 +94,6 @@ impl Detector {
         }
     }
 
-    /// The moment of an agent's last access.
-    pub(crate) fn moment(&self, agent: AgentId) -> u64 {
-        self.agents[agent].last
-    }
-
     /// Writes to a word of a PE that an agent does not know: the last plain one, then updates. None is ordered before the agent.
     pub(crate) fn news(&mut self, agent: AgentId, pe: PeId, word: Span) -> Vec<(LintSite, How)> {
         let Detector { agents, shadow, base, .. } = self;
