@@ -38,6 +38,8 @@ pub struct Config {
     pub races: Races,
     /// What a quiet in a kernel completes, and a fence orders.
     pub quiet: Quiet,
+    /// What strong loads in kernels find.
+    pub loads: Loads,
     /// Whether the program looks at the values that `signal_wait_until` returns. If it does not, a proof leaves out
     /// schedules that differ only in these values, and its sentence says so.
     pub values_matter: bool,
@@ -130,6 +132,27 @@ pub enum Quiet {
     Thread,
 }
 
+/// Which value a strong load in a kernel finds, where PTX allows several.
+///
+/// ```
+/// use onesided_sim::{Config, Loads};
+/// let config = Config { loads: Loads::Oldest, ..Config::pes(2) };
+/// assert!(config.in_words().contains("where strong loads find the oldest values that PTX allows"));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[expect(clippy::exhaustive_enums, reason = "a program that both readings agree on need not ask for more")]
+pub enum Loads {
+    /// What the last write of the schedule has left. Each thread's strong accesses then happen in program order. Where PTX promises less, the lint
+    /// [`LintKind::StaleLoad`](crate::LintKind::StaleLoad) says so.
+    #[default]
+    Newest,
+    /// At the loads where that lint would be found, the oldest value that PTX allows: it misses all writes that no synchronization, no pair of
+    /// sequential fences and no earlier read puts before the load. So a program's own check fails where it relies on more. Loads that end a loop find the
+    /// newest value: they only end it later. At one line, a thread misses writes to a word once. A run does not mix the two readings, so each shows what the
+    /// other does not. This needs happens-before from the race detector, so it is not possible with [`Races::Ignore`].
+    Oldest,
+}
+
 /// The most pieces of a transfer.
 const MAX_PIECES: usize = 64;
 
@@ -161,6 +184,7 @@ impl Default for Config {
             profile: Profile::Spec,
             races: Races::Find,
             quiet: Quiet::Pe,
+            loads: Loads::Newest,
             values_matter: true,
             reduce: Reduce::Everything,
             strict: false,
@@ -203,12 +227,16 @@ impl Config {
 
     /// The cluster in words, with what bounds a proof on it: `4 PEs under spec with up to 4 pieces a transfer`.
     pub fn in_words(&self) -> String {
-        let Config { pes, nodes, gpus, profile, pieces, quiet, .. } = *self;
+        let Config { pes, nodes, gpus, profile, pieces, quiet, loads, .. } = *self;
         let quiet = if quiet == Quiet::Thread { ", where a kernel's quiet is its thread's," } else { "" };
+        let loads = match loads {
+            Loads::Newest => "",
+            Loads::Oldest => ", where strong loads find the oldest values that PTX allows,",
+        };
         let on = if nodes > 1 { format!(" on {nodes} nodes") } else { String::new() };
         let with = gpus.map(|gpus| format!(" with {}", count(gpus, "GPU"))).unwrap_or_default();
         format!(
-            "{}{on}{with} under {profile}{quiet} with up to {} a transfer",
+            "{}{on}{with} under {profile}{quiet}{loads} with up to {} a transfer",
             count(pes, "PE"),
             count(pieces, "piece")
         )
@@ -267,8 +295,12 @@ impl Config {
         if self.max_teams < 6 {
             return wrong(format!("max_teams {} is less than the 6 predefined teams", self.max_teams));
         }
-        if self.quiet == Quiet::Thread && self.races == Races::Ignore {
-            return wrong("Quiet::Thread needs the race detector: races must not be Races::Ignore".into());
+        let by_happens_before = [
+            (self.quiet == Quiet::Thread, "Quiet::Thread needs"),
+            (self.loads == Loads::Oldest, "Loads::Oldest needs"),
+        ];
+        if let Some((_, needs)) = by_happens_before.iter().find(|(is_set, _)| *is_set && self.races == Races::Ignore) {
+            return wrong(format!("{needs} the race detector: races must not be Races::Ignore"));
         }
         if self.stack < 32 << 10 {
             return wrong(format!("a stack of {} is too small; PEs need at least 32 KiB", count(self.stack, "byte")));

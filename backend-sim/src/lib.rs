@@ -70,7 +70,7 @@ mod trace;
 mod verdict;
 mod visit;
 
-pub use config::{Config, Quiet, Races, Reduce};
+pub use config::{Config, Loads, Quiet, Races, Reduce};
 pub use cores::Cores;
 pub use coroutine::{Beat, Ending, Pulse};
 #[doc(hidden)]

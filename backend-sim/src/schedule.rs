@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use onesided::{At, Error, Result};
 
-use crate::config::{Config, Quiet};
+use crate::config::{Config, Loads, Quiet};
 use crate::exception::{AND, Exception};
 use crate::profile::Profile;
 use crate::search::MOST_DEPTH;
@@ -24,7 +24,7 @@ use crate::trace::{Event, EventKind, in_words};
 /// | `os2` | the version of this form |
 /// | `8x2g4` | 8 PEs on 2 nodes, which share 4 GPUs; without `g…`, each PE has a GPU |
 /// | `spec` | the profile |
-/// | `p4` | a transfer arrives in at most 4 pieces; `p4t`: and quiets in kernels are those of threads, [`Quiet::Thread`] |
+/// | `p4` | a transfer arrives in at most 4 pieces; `p4t`: and quiets in kernels are those of threads, [`Quiet::Thread`]; `p4l`: and loads find old values, [`Loads::Oldest`] |
 /// | `a5d1c9a02` | [`Config::arguments`], 8 hexadecimal digits; left out where it is 0 |
 /// | `r2a` | the choices: `o` in order; `r` and a seed in hexadecimal, at random; `pos2a` and `pct3k1f4s2a` too, by another strategy; `c` and picks, one after the other, or `s` and picks, where threads that may be told to give up look step by step; `x` and exceptions from the order |
 /// | `8c1d03e2` | the fingerprint, 8 hexadecimal digits; `none` if the run was not recorded |
@@ -59,6 +59,8 @@ pub struct Schedule {
     pub pieces: usize,
     /// What quiets in kernels are about.
     pub quiet: Quiet,
+    /// What strong loads in kernels find.
+    pub loads: Loads,
     /// How each choice is made.
     pub choices: Choices,
     /// What the program was given: [`Config::arguments`].
@@ -106,14 +108,14 @@ const DIGITS: usize = 8;
 
 impl Schedule {
     pub(crate) fn new(config: &Config, choices: Choices) -> Schedule {
-        let Config { pes, nodes, gpus, profile, pieces, quiet, arguments, .. } = *config;
-        Schedule { pes, nodes, gpus, profile, pieces, quiet, choices, arguments, fingerprint: None }
+        let Config { pes, nodes, gpus, profile, pieces, quiet, loads, arguments, .. } = *config;
+        Schedule { pes, nodes, gpus, profile, pieces, quiet, loads, choices, arguments, fingerprint: None }
     }
 
-    /// `config` with the cluster, profile, pieces and quiets of this schedule. What the program is given stays that of `config`.
+    /// `config` with the cluster, profile, pieces, quiets and loads of this schedule. What the program is given stays that of `config`.
     pub fn configure(&self, config: &Config) -> Config {
-        let Schedule { pes, nodes, gpus, profile, pieces, quiet, .. } = *self;
-        Config { pes, nodes, gpus, profile, pieces, quiet, ..config.clone() }
+        let Schedule { pes, nodes, gpus, profile, pieces, quiet, loads, .. } = *self;
+        Config { pes, nodes, gpus, profile, pieces, quiet, loads, ..config.clone() }
     }
 }
 
@@ -159,13 +161,14 @@ impl fmt::Write for Fnv {
 
 impl fmt::Display for Schedule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Schedule { pes, nodes, gpus, profile, pieces, quiet, choices, arguments, fingerprint } = self;
+        let Schedule { pes, nodes, gpus, profile, pieces, quiet, loads, choices, arguments, fingerprint } = self;
         write!(f, "{VERSION}.{pes}x{nodes}")?;
         if let Some(gpus) = gpus {
             write!(f, "g{gpus}")?;
         }
         let quiet = if *quiet == Quiet::Thread { "t" } else { "" };
-        write!(f, ".{profile}.p{pieces}{quiet}.")?;
+        let loads = if *loads == Loads::Oldest { "l" } else { "" };
+        write!(f, ".{profile}.p{pieces}{quiet}{loads}.")?;
         if *arguments != 0 {
             write!(f, "a{arguments:0DIGITS$x}.")?;
         }
@@ -304,6 +307,10 @@ impl FromStr for Schedule {
             _ => return Err(wrong(&format!("{choices:?} is not a way to choose"))),
         };
         let pieces = pieces.strip_prefix('p').ok_or_else(|| wrong("the pieces do not begin with p"))?;
+        let (pieces, loads) = match pieces.strip_suffix('l') {
+            Some(pieces) => (pieces, Loads::Oldest),
+            None => (pieces, Loads::Newest),
+        };
         let (pieces, quiet) = match pieces.strip_suffix('t') {
             Some(pieces) => (pieces, Quiet::Thread),
             None => (pieces, Quiet::Pe),
@@ -315,6 +322,7 @@ impl FromStr for Schedule {
             profile: profile.parse().map_err(|why: String| wrong(&why))?,
             pieces: number(pieces)?,
             quiet,
+            loads,
             choices,
             arguments,
             fingerprint: match fingerprint {

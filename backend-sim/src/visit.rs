@@ -7,7 +7,7 @@ use std::sync::Arc;
 use onesided::{At, Error, Result};
 use smallvec::{SmallVec, smallvec};
 
-use crate::config::{Config, Quiet, Races};
+use crate::config::{Config, Loads, Quiet, Races, Reduce};
 use crate::coroutine::must_be_alone;
 use crate::crew::Crew;
 use crate::determinism::not_deterministic;
@@ -197,7 +197,9 @@ impl Simulation {
         visit: Visitor<'_, T>,
         gather: impl FnOnce(&mut Simulation, &Setup, &mut Body<'_, T>) -> Result<End>,
     ) -> Result<End> {
-        let Config { races, quiet, reduce, .. } = *self.config();
+        let Config { races, quiet, loads, reduce, .. } = *self.config();
+        // an old value is one that some of several additions have left
+        let reduce = if loads == Loads::Oldest { Reduce::Nothing } else { reduce };
         let (proof, limits) = (races == Races::Find, self.limits(limit));
         self.engine.ends_at(limits.deadline());
         let setup = Setup { deadline: limits.deadline(), ..Setup::default() };

@@ -1,10 +1,13 @@
 //! Strong loads of kernels that can find an older value than the machine shows: a lint, with twins that fences put in order.
 
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use onesided::{Grid, Pe, Result, Source, args};
-use onesided_sim::{Config, Explore, Lint, LintKind, Profile, Sim, Simulation};
+use onesided_sim::{
+    Config, Event, EventKind, Explore, Explored, Lint, LintKind, Loads, Profile, Races, Schedule, Sim, Simulation,
+};
 use proptest::prelude::*;
 
 use crate::hand_over::run;
@@ -141,21 +144,125 @@ fn a_lint_names_what_is_missed_and_the_load() {
     ");
 }
 
-/// Whether a program's loads can miss something in any order of its accesses. `sequential`: where stores to another PE arrive at once.
-fn misses(program: &Program, sequential: bool) -> std::result::Result<bool, String> {
+/// What two PEs have seen in all orders, and what else there is to say. All of them finish.
+fn all_seen(name: &str, config: Config) -> (BTreeSet<Vec<u64>>, Explored) {
+    let mut seen = BTreeSet::new();
+    let mut simulation = Simulation::new(config).unwrap();
+    let explored = simulation.explore(Explore::All { limit: 1_000 }, sees(name), |run| {
+        assert!(run.is_ok(), "{name}: {}", run.verdict);
+        seen.insert(run.results.iter().map(|seen| seen.expect("it is ok")).collect());
+        ControlFlow::<()>::Continue(())
+    });
+    let explored = explored.unwrap();
+    assert!(explored.complete, "{name}: {explored:?}");
+    (seen, explored)
+}
+
+/// The oldest values that PTX allows are seen: those of no order of the accesses where a load can miss something, and no others where it cannot.
+#[test]
+fn a_search_with_the_oldest_values_shows_what_loads_can_miss() {
+    for profile in [Profile::Spec, Profile::Nvlink] {
+        let [newest, oldest] = [Loads::Newest, Loads::Oldest].map(|loads| Config { loads, profile, ..Config::pes(2) });
+        for name in PAIRS {
+            let [(new, _), (old, explored)] = [&newest, &oldest].map(|config| all_seen(name, config.clone()));
+            // what a lock guards lies in another PE's memory, where stores arrive late in any case
+            assert_eq!(old.is_subset(&new), name == "locks", "{name}: {new:?}, {old:?}");
+            assert!(old != new, "{profile}: {name}: {new:?}");
+            let proof = explored.proof(&oldest);
+            assert!(proof.contains("where strong loads find the oldest values that PTX allows, with"), "{proof}");
+            assert!(!proof.contains("keep their order"), "{proof}");
+            let ordered = format!("{name}_ordered");
+            assert_eq!(all_seen(&ordered, newest.clone()).0, all_seen(&ordered, oldest.clone()).0, "{profile}: {name}");
+        }
+        for name in RIGHT {
+            assert_eq!(all_seen(name, newest.clone()).0, all_seen(name, oldest.clone()).0, "{profile}: {name}");
+        }
+    }
+}
+
+#[test]
+fn a_loop_that_loads_an_old_value_goes_on() {
+    let [newest, oldest] = [Loads::Newest, Loads::Oldest].map(|loads| Config { loads, ..Config::pes(2) });
+    assert_eq!(all_seen("loads_until", newest).0, BTreeSet::from([vec![0, 1]]));
+    assert_eq!(all_seen("loads_until", oldest).0, BTreeSet::from([vec![0, 2]]));
+}
+
+/// An acquire of a word acquires what earlier reads of that word have read, too.
+#[test]
+fn who_acquires_a_word_has_acquired_what_it_has_read_there() {
+    for loads in [Loads::Newest, Loads::Oldest] {
+        let (seen, _) = all_seen("acquires_behind_another", Config { loads, ..Config::pes(2) });
+        assert_eq!(seen, BTreeSet::from([vec![0, 7]]));
+    }
+}
+
+/// In a trace, such a load names no event that it has read from.
+#[test]
+fn a_trace_says_which_load_has_found_an_old_value() {
+    let mut simulation = Simulation::new(Config { loads: Loads::Oldest, ..Config::pes(2) }).unwrap();
+    let run = simulation.run(sees("looks")).unwrap();
+    let trace = simulation.reproduce(&run, sees("looks")).unwrap().trace.unwrap();
+    let text = |event: &Event| event.to_json()["text"].as_str().unwrap().replace(" (block 0, thread 0)", "");
+    let loads: Vec<(String, Option<String>)> = (trace.iter())
+        .filter_map(|event| match event.kind {
+            EventKind::Access { writes: false, by, .. } => Some((text(event), by.map(|by| text(&trace[by])))),
+            _ => None,
+        })
+        .collect();
+    let [(look, Some(store)), (old, None)] = &loads[..] else { panic!("{loads:?}") };
+    assert_eq!(
+        [look, store, old].map(|text| &text[..]),
+        [
+            "volatile load buf0+0..8 on PE 1",
+            "volatile store buf0+0..8 on PE 1",
+            "volatile load buf0+8..16 on PE 1, an older value"
+        ]
+    );
+}
+
+/// A schedule says which values its loads find, so it replays as it was.
+#[test]
+fn a_schedule_with_old_values_is_replayed() {
+    let oldest = Config { loads: Loads::Oldest, ..Config::pes(2) };
+    for explore in [Explore::random(20, 1), Explore::All { limit: 100 }] {
+        let mut lines = Vec::new();
+        let mut simulation = Simulation::new(oldest.clone()).unwrap();
+        let explored = simulation.explore(explore, sees("looks"), |run| {
+            lines.push((run.schedule.to_string(), run.results.clone()));
+            ControlFlow::<()>::Continue(())
+        });
+        explored.unwrap();
+        assert!(lines.iter().any(|(_, results)| results[1] == Some(0)), "{lines:?}");
+        for (line, results) in lines {
+            assert!(line.starts_with("os2.2x1.spec.p4l."), "{line}");
+            let schedule: Schedule = line.parse().unwrap();
+            let mut simulation = Simulation::new(schedule.configure(&Config::default())).unwrap();
+            assert_eq!(simulation.replay(&schedule, sees("looks")).unwrap().results, results, "{line}");
+        }
+    }
+    let never = Simulation::new(Config { races: Races::Ignore, ..oldest });
+    assert!(never.unwrap_err().to_string().contains("Loads::Oldest needs the race detector"));
+}
+
+/// What each PE's reads find in one order of a program's accesses, and whether loads can miss something there.
+type Outcome = (Vec<u64>, bool);
+
+/// The outcomes of all orders.
+fn outcomes(program: &Program, config: Config) -> std::result::Result<BTreeSet<Outcome>, String> {
     let source = Source::ptx("random.ptx", program.source());
-    let config = Config { strict: true, sequential, ..Config::pes(program.threads.len()) };
-    let (mut found, mut other) = (false, None);
+    let (mut found, mut other) = (BTreeSet::new(), None);
     let explored = Simulation::new(config).unwrap().explore(
         Explore::All { limit: 100_000 },
         |pe| {
             let (words, seen) = (pe.alloc_zeroed::<u64>(WORDS)?, pe.alloc_zeroed::<u64>(1)?);
             run(pe, &source, "k", &Grid::new(1, 1).collective(), args![&words, &seen])?;
+            let result = pe.read_one(&seen)?;
             pe.free(seen)?;
-            pe.free(words)
+            pe.free(words)?;
+            Ok(result)
         },
         |run| {
-            found |= !run.verdict.lints.is_empty();
+            found.insert((run.results.iter().flatten().copied().collect(), !run.verdict.lints.is_empty()));
             if !run.is_ok() && run.verdict.kind.outcome() != "lint" {
                 other = Some(run.verdict.to_string());
             }
@@ -167,6 +274,12 @@ fn misses(program: &Program, sequential: bool) -> std::result::Result<bool, Stri
         None if explored.complete => Ok(found),
         other => Err(other.unwrap_or_else(|| format!("{explored:?}"))),
     }
+}
+
+/// Whether a program's loads can miss something in any order of its accesses. `sequential`: where stores to another PE arrive at once.
+fn misses(program: &Program, sequential: bool) -> std::result::Result<bool, String> {
+    let config = Config { strict: true, sequential, ..Config::pes(program.threads.len()) };
+    Ok(outcomes(program, config)?.iter().any(|(_, misses)| *misses))
 }
 
 /// A program in which PTX's axioms let a read miss a write has the lint in some schedule. One for which they allow nothing but interleavings, or other
@@ -200,6 +313,41 @@ fn who_reads_one_write_knows_no_other() {
     let threads =
         vec![vec![store(x, 1), store(y, 2)], vec![load(y), fence, store(z, 3)], vec![load(z), fence, load(x)]];
     assert_eq!(compare(&Program { threads }), Ok(true));
+}
+
+/// What loads that find the oldest values show: only what the axioms allow. Returns how much of what only misses lead to is shown, and how much there is.
+fn compare_oldest(program: &Program) -> std::result::Result<(usize, usize), String> {
+    let axioms::Allowed { all, missed, .. } = axioms::allowed(program);
+    let [all, missed] = [all, missed].map(|all| all.iter().map(|found| program.sees(found)).collect::<BTreeSet<_>>());
+    let mut shown = BTreeSet::new();
+    for sequential in [true, false] {
+        let config = Config { loads: Loads::Oldest, sequential, ..Config::pes(program.threads.len()) };
+        for (seen, _) in outcomes(program, config)? {
+            if !all.contains(&seen) {
+                return Err(format!("sequential {sequential}: {seen:x?} is shown, and PTX allows only {all:x?}"));
+            }
+            if missed.contains(&seen) {
+                shown.insert(seen);
+            }
+        }
+    }
+    Ok((shown.len(), missed.len()))
+}
+
+/// A run does not mix old values with new ones where PTX allows both, so it does not show every outcome.
+#[test]
+fn the_oldest_values_are_those_that_the_axioms_allow() {
+    for (programs, cases) in [(program::programs(2, 4, 2), 1_500), (program::programs(3, 3, 3), 1_000)] {
+        let (shown, missed) = (Cell::new(0), Cell::new(0));
+        random::check_all(programs, cases, 0x6f6c_6465, |program| {
+            let (more, of) = compare_oldest(&program).map_err(TestCaseError::fail)?;
+            shown.set(shown.get() + more);
+            missed.set(missed.get() + of);
+            Ok(())
+        });
+        let (shown, missed) = (shown.get(), missed.get());
+        assert!(shown * 4 > missed * 3, "{shown} of {missed} outcomes are shown");
+    }
 }
 
 fn compare_all(programs: impl Strategy<Value = Program>, cases: u32) {

@@ -213,3 +213,44 @@ extern "C" __global__ void swaps_nothing(uint64_t *words, uint64_t *seen) {
         ;
     seen[0] = own[1];
 }
+
+// PE 1 loads the data until it is there, and counts its loads in memory: so the loop does not only wait.
+extern "C" __global__ void loads_until(uint64_t *words, uint64_t *seen) {
+    if (nvshmem_my_pe() == 0) {
+        OF(words, 1)[1] = 1;
+        FENCE;
+        OF(words, 1)[0] = 1;
+        return;
+    }
+    volatile word_t *own = (volatile word_t *)words;
+    while (own[0] == 0)
+        ;
+    word_t found;
+    do {
+        found = own[1];
+        seen[0] += 1;
+    } while (found == 0);
+}
+
+// PE 0 releases plain data by a flag of PE 1. A thread of PE 1 reads the flag, and then another thread changes it without a release. Whoever acquires the
+// change has read what was released.
+extern "C" __global__ void acquires_behind_another(uint64_t *words, uint64_t *seen) {
+    volatile word_t *flag = OF(words, 1), *result = (volatile word_t *)seen;
+    if (nvshmem_my_pe() == 0) {
+        if (threadIdx.x == 0) {
+            ((uint64_t *)nvshmem_ptr(words, 1))[1] = 7;
+            asm volatile("st.release.sys.u64 [%0], %1;" ::"l"(flag), "l"(1ull) : "memory");
+        }
+    } else if (threadIdx.x == 0) {
+        while (flag[0] == 0)
+            ;
+        result[0] = 1;
+        while (acquired(flag) != 2)
+            ;
+        result[0] = words[1];
+    } else if (threadIdx.x == 32) {
+        while (result[0] == 0)
+            ;
+        flag[0] = 2;
+    }
+}

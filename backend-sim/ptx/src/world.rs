@@ -432,6 +432,11 @@ pub trait World {
     /// If the access is wrong, or not possible now.
     fn load(&mut self, access: &Access) -> Result<u64, Refusal>;
 
+    /// Whether the last load has found what memory held earlier. The next load there may find something else, though nothing changes.
+    fn found_older(&self) -> bool {
+        false
+    }
+
     /// Writes the low bytes of `value`. Returns whether that changed the memory.
     ///
     /// # Errors

@@ -42,17 +42,19 @@ use onesided::backend::{Against, AllocId, Span, Transfer};
 use onesided::{At, Cmp, DType};
 use onesided_ptx::Scope;
 
+use crate::config::Loads;
 use crate::machine::{AgentId, PeId, Word};
 use crate::race::{Detector, Ticket};
 use report::Found;
 pub use report::{Lint, LintKind, LintSite};
+pub(crate) use stale::Older;
 
 /// What the machine tells the lints.
 #[derive(Debug)]
 pub(crate) enum Notice<'a> {
     /// A transfer is issued.
     Issued { transfer: &'a Transfer, ticket: &'a Ticket },
-    /// A transfer updates a word atomically. `before`: what the word holds.
+    /// A transfer updates a word atomically. `before`: what the word holds until then.
     Updated { ticket: &'a Ticket, pe: PeId, word: Span, update: Update, before: u64 },
     /// Memory is written in another way.
     Written { pe: PeId, span: Span },
@@ -95,6 +97,8 @@ pub(crate) struct Strong<'a> {
     pub(crate) waits: bool,
     /// Whether it is an element of less than 8 bytes of a vector, or a half of 16 bytes. Those of one access come in any order anyway.
     pub(crate) is_part: bool,
+    /// What the word holds until then.
+    pub(crate) before: u64,
 }
 
 /// What makes a strong access.
@@ -141,8 +145,9 @@ pub(crate) struct Waiting {
 
 impl<'a> Strong<'a> {
     /// A transfer, or a store of a kernel, updates a word.
-    pub(crate) fn arrival(ticket: &'a Ticket, place: (PeId, Span), replaces: bool) -> Strong<'a> {
-        Strong { by: By::Transfer(ticket), place, reads: false, writes: true, replaces, waits: false, is_part: false }
+    pub(crate) fn arrival(ticket: &'a Ticket, place: (PeId, Span), replaces: bool, before: u64) -> Strong<'a> {
+        let by = By::Transfer(ticket);
+        Strong { by, place, reads: false, writes: true, replaces, waits: false, is_part: false, before }
     }
 }
 
@@ -210,6 +215,9 @@ struct Known<'a> {
     found: &'a mut Found,
     /// The wait that each agent began last.
     waits: &'a BTreeMap<AgentId, Waiting>,
+    loads: Loads,
+    /// What the load that is noticed finds, if that is older than what its word holds.
+    older: &'a mut Option<Older>,
 }
 
 /// The lints of a run.
@@ -229,15 +237,22 @@ pub(crate) struct Lints {
     unwritten: unwritten::UnwrittenRead,
     waits: BTreeMap<AgentId, Waiting>,
     found: Found,
+    loads: Loads,
+    older: Option<Older>,
 }
 
 impl Lints {
-    pub(crate) fn all() -> Lints {
-        Lints { all: true, ..Lints::default() }
+    pub(crate) fn all(loads: Loads) -> Lints {
+        Lints { all: true, loads, ..Lints::default() }
     }
 
-    pub(crate) fn of_strong_loads() -> Lints {
-        Lints::default()
+    pub(crate) fn of_strong_loads(loads: Loads) -> Lints {
+        Lints { loads, ..Lints::default() }
+    }
+
+    /// What the load that was noticed last finds, if that is older than what its word holds: see [`Loads::Oldest`].
+    pub(crate) fn take_older(&mut self) -> Option<Older> {
+        self.older.take()
     }
 
     pub(crate) fn are_all(&self) -> bool {
@@ -262,15 +277,18 @@ impl Lints {
             unwritten,
             waits,
             found,
+            loads,
+            older,
             all,
         } = self;
+        // the first one is that which is looked for alone
         let rules: [&mut dyn Rule; 10] =
             [stale, counter, equality, plain_data, plain_wait, polled, reused, scope, target, unwritten];
         let looked_for = if *all { rules.len() } else { 1 };
         for rule in rules.into_iter().take(looked_for) {
             match notice {
                 Notice::Known => rule.settle(found),
-                _ => rule.notice(notice, &mut Known { races, found, waits }),
+                _ => rule.notice(notice, &mut Known { races, found, waits, loads: *loads, older }),
             }
         }
     }

@@ -84,12 +84,12 @@ impl Sequential {
         before
     }
 
-    /// An access is made, behind these others and those of its word.
-    pub(super) fn made(&mut self, access: &Strong<'_>, mut before: Upto, races: &Detector) {
+    /// An access is made, behind these others and those of its word. `misses`: it misses the last writes of its word, and is not behind them.
+    pub(super) fn made(&mut self, access: &Strong<'_>, mut before: Upto, misses: bool, races: &Detector) {
         let Strong { by, place, reads, writes, replaces, waits, .. } = *access;
         let (agent, time) = (by.agent(), by.time());
         let word = self.words.entry(key(place.0, place.1)).or_default();
-        if reads {
+        if reads && !misses {
             join(&mut before, &word.writes);
         }
         if writes {

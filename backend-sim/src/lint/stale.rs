@@ -5,15 +5,29 @@
 //! sequential fences puts the write before the load. A load that ends a loop only ends it later, so it is none. The machine itself shows the elements of
 //! one vector in any order where a profile allows that. An atomic that reads cannot miss another atomic that reads: the other one would then find what
 //! this one leaves, and its thread would go on differently.
+//!
+//! With [`Loads::Oldest`], such a load finds what the word held before the first write that it may miss, and learns what the word told then. It misses
+//! the same writes no second time at that line, as a loop would else never end.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
+use onesided::At;
+
 use super::report::{Found, LintKind, LintSite};
-use super::sequential::{Access, Sequential, is_behind};
+use super::sequential::{Access, Sequential, Upto, is_behind};
 use super::{By, Known, Notice, Rule, Strong, Update, key, keys};
-use crate::machine::{AgentId, PeId, Word};
+use crate::config::Loads;
+use crate::machine::{AgentId, PeId, Tells, Word};
 use crate::race::{Detector, Ticket};
+
+/// What a load finds that misses writes.
+#[derive(Debug)]
+pub(crate) struct Older {
+    pub(crate) value: u64,
+    /// What the word told then.
+    pub(crate) tells: Rc<Tells>,
+}
 
 #[derive(Debug, Default)]
 pub(super) struct StaleLoad {
@@ -21,6 +35,8 @@ pub(super) struct StaleLoad {
     words: BTreeMap<Word, History>,
     /// By agent, the writes that it has read.
     seen: BTreeMap<AgentId, Rc<BTreeSet<Access>>>,
+    /// Where agents have missed writes to words.
+    missed: BTreeSet<(AgentId, Word, At)>,
 }
 
 /// The updates of a word since its last plain write, and who has read it: behind how many of them.
@@ -40,15 +56,19 @@ struct Write {
     /// Whether it is marked as a race that is intended.
     is_marked: bool,
     site: LintSite,
+    /// What the word held until then, and how many bytes of it are written.
+    before: (u64, usize),
+    /// What it told until then. It is kept where loads find old values.
+    told: Option<Rc<Tells>>,
 }
 
 impl Rule for StaleLoad {
     fn notice(&mut self, notice: &Notice<'_>, known: &mut Known<'_>) {
         match *notice {
             Notice::Strong(ref access) => self.accessed(access, known),
-            Notice::Updated { ticket, pe, word, update, .. } => {
+            Notice::Updated { ticket, pe, word, update, before } => {
                 let replaces = matches!(update, Update::Set(_));
-                self.accessed(&Strong::arrival(ticket, (pe, word), replaces), known);
+                self.accessed(&Strong::arrival(ticket, (pe, word), replaces, before), known);
             }
             Notice::Written { pe, span } => {
                 let words: Vec<Word> = self.words.range(keys(pe, span)).map(|(word, _)| *word).collect();
@@ -73,25 +93,14 @@ impl StaleLoad {
             return;
         }
         let before = self.order.before(&access.by, known.races);
-        let (agent, time) = (access.by.agent(), access.by.time());
-        let history = self.words.entry(key(access.place.0, access.place.1)).or_default();
+        let (agent, time, word) = (access.by.agent(), access.by.time(), key(access.place.0, access.place.1));
+        let behind = if access.reads { self.read(access, word, &before, known) } else { 0 };
+        let history = self.words.entry(word).or_default();
+        if let Some(write) = behind.checked_sub(1).map(|last| &history.writes[last]) {
+            Rc::make_mut(self.seen.entry(agent).or_default()).insert((write.agent, write.time));
+        }
         if access.reads {
-            if !(access.waits || access.is_part) && known.races.mark(agent) == 0 {
-                let unseen = history.unseen(agent, access.place.0, known.races);
-                let is_fenced = |write: &Write| self.order.are_fenced((write.agent, write.time), agent, known.races);
-                let behind_fenced = unseen.iter().rposition(is_fenced).map_or(0, |last| last + 1);
-                let may_miss = |write: &&Write| {
-                    let cannot = write.is_marked || write.reads && access.writes;
-                    !cannot && is_behind(&before, (write.agent, write.time))
-                };
-                if let Some(write) = unseen[behind_fenced..].iter().find(may_miss) {
-                    known.found.note(LintKind::StaleLoad, write.site, access.by.site(known.races), None);
-                }
-            }
-            if let Some(write) = history.writes.last() {
-                Rc::make_mut(self.seen.entry(agent).or_default()).insert((write.agent, write.time));
-            }
-            history.read_by(agent, time);
+            history.read_by(agent, time, behind);
         }
         if access.writes {
             let (ticket, is_marked) = match access.by {
@@ -99,9 +108,39 @@ impl StaleLoad {
                 By::Transfer(ticket) => (Some(ticket.clone()), false),
             };
             let site = access.by.site(known.races);
-            history.writes.push(Write { agent, time, ticket, reads: access.reads, is_marked, site });
+            let before = (access.before, access.place.1.len);
+            let (pe, span) = access.place;
+            let told = (known.loads == Loads::Oldest).then(|| Rc::new(Tells::of(known.races, pe, span)));
+            history.writes.push(Write { agent, time, ticket, reads: access.reads, is_marked, site, before, told });
         }
-        self.order.made(access, before, known.races);
+        self.order.made(access, before, known.older.is_some(), known.races);
+    }
+
+    /// An access reads, behind others. Returns how many of the word's writes it comes after: all, unless it finds an old value.
+    fn read(&mut self, access: &Strong<'_>, word: Word, before: &Upto, known: &mut Known<'_>) -> usize {
+        let agent = access.by.agent();
+        let Some(history) = self.words.get(&word) else { return 0 };
+        let all = history.writes.len();
+        if access.waits || access.is_part || known.races.mark(agent) != 0 {
+            return all;
+        }
+        let unseen = history.unseen(agent, access.place.0, known.races);
+        let is_fenced = |write: &Write| self.order.are_fenced((write.agent, write.time), agent, known.races);
+        let may_miss = &unseen[unseen.iter().rposition(is_fenced).map_or(0, |last| last + 1)..];
+        let is_before = |write: &&Write| {
+            let cannot = write.is_marked || write.reads && access.writes;
+            !cannot && is_behind(before, (write.agent, write.time))
+        };
+        let Some(write) = may_miss.iter().find(is_before) else { return all };
+        let site = access.by.site(known.races);
+        known.found.note(LintKind::StaleLoad, write.site, site, None);
+        let of_one_size = may_miss.iter().all(|write| write.before.1 == access.place.1.len);
+        if known.loads == Loads::Oldest && !access.writes && of_one_size && self.missed.insert((agent, word, site.at)) {
+            let Write { before: (value, _), ref told, .. } = may_miss[0];
+            *known.older = Some(Older { value, tells: Rc::clone(told.as_ref().expect("it is kept")) });
+            return all - may_miss.len();
+        }
+        all
     }
 }
 
@@ -121,10 +160,11 @@ impl History {
         &later[known.map_or(0, |last| last + 1)..]
     }
 
-    fn read_by(&mut self, agent: AgentId, time: u64) {
+    /// An agent reads behind so many of the writes.
+    fn read_by(&mut self, agent: AgentId, time: u64, behind: usize) {
         let reads = self.reads.entry(agent).or_default();
-        if reads.last().is_none_or(|(_, behind)| *behind < self.writes.len()) {
-            reads.push((time, self.writes.len()));
+        if reads.last().is_none_or(|(_, before)| *before < behind) {
+            reads.push((time, behind));
         }
     }
 }

@@ -125,6 +125,7 @@ pub(crate) use mode::{Mode, Needs};
 pub(crate) use past::Past;
 pub(crate) use poll::Patience;
 pub(crate) use team::predefined_members;
+pub(crate) use tells::Tells;
 pub(crate) use transfer::parts;
 
 /// Whether a call is over.
@@ -322,7 +323,7 @@ impl Machine {
         let paths = self.config.nodes_matter();
         self.paths.reset(paths.filter(|_| mode.needs.relaxed));
         self.races.reset(mode.races, self.promises, &self.config);
-        self.lints = (mode.races && mode.lints).then(|| Box::new(Lints::all()));
+        self.lints = (mode.races && mode.lints).then(|| Box::new(Lints::all(self.config.loads)));
         self.record = mode.tracing.then(Box::default);
         if let Some(at) = mode.initialized {
             self.record_init(at);

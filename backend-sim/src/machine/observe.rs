@@ -13,6 +13,7 @@ use super::claim::Claimed;
 use super::ids::{AgentId, PeId};
 use super::relaxed::Asked;
 use super::transfer::{Kind, Transfer, Unit, UnitStep, parts};
+use crate::config::Loads;
 use crate::lint::{Lint, Lints, Notice, Ordering, Update};
 use crate::race::{How, IntendedRace, Lane, Ticket};
 
@@ -263,8 +264,9 @@ impl Machine {
 
     /// A kernel is launched. A search of all schedules says whether strong loads can miss what none of them shows.
     pub(super) fn lints_of_kernels(&mut self) {
-        if self.mode.needs.tracking && self.mode.races {
-            self.lints.get_or_insert_with(|| Box::new(Lints::of_strong_loads()));
+        let loads = self.config.loads;
+        if (self.mode.needs.tracking || loads == Loads::Oldest) && self.mode.races {
+            self.lints.get_or_insert_with(|| Box::new(Lints::of_strong_loads(loads)));
         }
     }
 

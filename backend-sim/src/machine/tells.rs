@@ -10,20 +10,20 @@ use crate::race::{Detector, Narrow, Nearby, Told};
 
 /// What a word tells since an update.
 #[derive(Debug)]
-pub(super) struct Tells {
+pub(crate) struct Tells {
     /// Everybody.
-    pub(super) told: Option<Told>,
+    pub(crate) told: Option<Told>,
     /// What of it kernels have told, since a transfer has updated the word.
-    pub(super) by_kernels: Option<Told>,
+    pub(crate) by_kernels: Option<Told>,
     /// If a kernel has made the update: agents of kernels in narrow scopes, besides.
-    pub(super) nearby: Option<Rc<Nearby>>,
+    pub(crate) nearby: Option<Rc<Nearby>>,
     /// Of a word of shared memory: threads of its block, about that.
-    pub(super) in_block: Option<ToldInBlock>,
+    pub(crate) in_block: Option<ToldInBlock>,
 }
 
 impl Tells {
     /// Whether they tell all that others do.
-    pub(super) fn cover(&self, other: &Tells) -> bool {
+    pub(crate) fn cover(&self, other: &Tells) -> bool {
         let covers = |one: &Option<Told>, other: &Option<Told>| {
             other.as_ref().is_none_or(|other| one.as_ref().is_some_and(|one| one.covers(other)))
         };
@@ -37,14 +37,14 @@ impl Tells {
     }
 
     /// Now.
-    pub(super) fn of(races: &mut Detector, pe: PeId, word: Span) -> Tells {
+    pub(crate) fn of(races: &mut Detector, pe: PeId, word: Span) -> Tells {
         let told = races.told(pe, word);
         let (by_kernels, nearby) = (races.told_by_kernels(pe, word), races.told_nearby(pe, word));
         Tells { told, by_kernels, nearby, in_block: None }
     }
 
     /// The same of a word of shared memory.
-    pub(super) fn in_block(told: Option<Told>, in_block: ToldInBlock) -> Tells {
+    pub(crate) fn in_block(told: Option<Told>, in_block: ToldInBlock) -> Tells {
         Tells { told, by_kernels: None, nearby: None, in_block: Some(in_block) }
     }
 }

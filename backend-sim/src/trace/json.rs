@@ -121,7 +121,10 @@ impl Event {
                 ("op", "read", format!("read<{dtype}>({span} on PE {of}), piece {} of {pieces}", piece + 1))
             }
             EventKind::Write { of, span, dtype } => ("op", "write", format!("write<{dtype}>({span} on PE {of})")),
-            EventKind::Access { call, of, span, .. } => ("op", *call, format!("{call} {span} on PE {of}")),
+            EventKind::Access { call, of, span, older, .. } => {
+                let older = if *older { ", an older value" } else { "" };
+                ("op", *call, format!("{call} {span} on PE {of}{older}"))
+            }
             EventKind::SourceRead { from, span, piece, pieces } => {
                 ("source read", "", on(span, from, (*piece, *pieces)))
             }

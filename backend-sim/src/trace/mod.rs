@@ -98,7 +98,9 @@ pub enum EventKind {
         writes: bool,
         /// Whether it is strong: volatile, atomic, or with an order.
         strong: bool,
-        /// For a strong load: the event that changed the word last, by its number in the trace.
+        /// Whether it is a load that found an older value than the word held: see [`Loads::Oldest`](crate::Loads::Oldest).
+        older: bool,
+        /// For another strong load: the event that changed the word last, by its number in the trace.
         by: Option<usize>,
     },
     /// The source of a non-blocking put, or of a collective's part, was read.

@@ -36,7 +36,7 @@ fn seen(event: &mut Event) -> Option<((u32, Span), &mut Option<usize>)> {
     let pe = event.pe;
     match &mut event.kind {
         EventKind::Returned { variable: Some(variable), by, .. } => Some(((pe, *variable), by)),
-        EventKind::Access { of, span, writes: false, strong: true, by, .. } => Some(((*of, *span), by)),
+        EventKind::Access { of, span, writes: false, strong: true, older: false, by, .. } => Some(((*of, *span), by)),
         _ => None,
     }
 }

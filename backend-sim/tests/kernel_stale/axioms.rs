@@ -6,10 +6,12 @@ use std::collections::BTreeSet;
 use super::program::{Program, Step, WORDS};
 
 /// What the reads find.
-type Found = Vec<u64>;
+pub(crate) type Found = Vec<u64>;
 
 #[derive(Debug, Default)]
 pub(crate) struct Allowed {
+    /// All of it.
+    pub(crate) all: BTreeSet<Found>,
     /// What some order of all accesses leads to that has each thread's in program order.
     sequential: BTreeSet<Found>,
     /// Whether other choices are allowed.
@@ -100,8 +102,9 @@ impl Execution<'_> {
         if !permutations(&fences).into_iter().any(fits) {
             return;
         }
-        let found =
+        let found: Found =
             (0..n).filter(|&e| self.events[e].step.reads().is_some()).map(|e| self.value(self.reads[e])).collect();
+        allowed.all.insert(found.clone());
         if is_acyclic(&join(&[self.po, &communicates])) {
             allowed.sequential.insert(found);
             return;

@@ -91,6 +91,16 @@ pub(crate) fn programs(threads: usize, steps: usize, words: usize) -> impl Strat
 }
 
 impl Program {
+    /// What each thread has seen where its reads find this: those of the first thread come first.
+    pub(crate) fn sees(&self, found: &[u64]) -> Vec<u64> {
+        let mut found = found.iter();
+        let of = |steps: &Vec<Step>| {
+            let reads = steps.iter().filter(|step| step.reads().is_some());
+            reads.zip(&mut found).fold(0, |seen, (_, value)| seen << 4 | value)
+        };
+        self.threads.iter().map(of).collect()
+    }
+
     /// As a kernel of one thread. %rd1 is the memory, %rd4 what was found.
     pub(crate) fn source(&self) -> String {
         let pes = self.threads.len();

@@ -6,7 +6,7 @@ use std::env;
 use std::process::{Command, ExitCode};
 
 use libtest_mimic::Failed;
-use onesided::{Backend, Grid, Pe, Result, Source, SymmetricBuf, args};
+use onesided::{Backend, Grid, Pe, Result, Source, SymmetricBuf, args, expect_eq};
 use onesided_harness::Program;
 
 mod common;
@@ -21,6 +21,7 @@ tests! {
     what_a_kernel_prints_says_who_printed_it,
     nobody_need_read_what_a_kernel_prints,
     a_quiet_is_the_pes_or_its_threads,
+    loads_find_the_newest_values_or_the_oldest,
     #[cfg(unix)]
     one_signal_ends_a_kernel_that_computes,
 }
@@ -33,6 +34,7 @@ fn play(name: &str) -> ExitCode {
         ReadsEarly::NAME => onesided_harness::main(ReadsEarly),
         Broken::NAME => onesided_harness::main(Broken),
         QuietForOthers::NAME => onesided_harness::main(QuietForOthers),
+        LooksAndLoads::NAME => onesided_harness::main(LooksAndLoads),
         Prints::NAME => onesided_harness::main(Prints),
         other => panic!("{other} is no program of this file"),
     }
@@ -194,6 +196,33 @@ fn a_quiet_is_the_pes_or_its_threads() -> std::result::Result<(), Failed> {
     said.expect(1, "under spec, where a kernel's quiet is its thread's, with")?; // so says the schedule, too
     run("quiet for others", &said.replay()).expect(1, "FINDING again: data race")?;
     run("quiet for others", &["--quiet", "warp"]).expect(2, "[possible values: pe, thread]")
+}
+
+// A load stands behind a relaxed look at a flag, without a fence.
+program!(LooksAndLoads, "looks and loads", 2, |pe| {
+    let text = include_str!("../../../backend-sim/ptx/kernels/stale.ptx");
+    let module = pe.module(&Source::ptx("stale.cu", text))?;
+    let (words, seen) = (pe.alloc_zeroed::<u64>(2)?, pe.alloc_zeroed::<u64>(1)?);
+    let stream = pe.stream()?;
+    // SAFETY: the kernel takes two words and one, and stays inside them.
+    unsafe { pe.on(&stream).launch(&module.kernel("looks")?, &Grid::new(1, 1).collective(), args![&words, &seen])? };
+    pe.on(&stream).barrier_all()?;
+    pe.synchronize(&stream)?;
+    expect_eq(&[pe.read_one(&seen)?], &[pe.my_pe() as u64], "what the load has found")?;
+    pe.free(seen)?;
+    pe.free(words)?;
+    Ok(String::new())
+});
+
+fn loads_find_the_newest_values_or_the_oldest() -> std::result::Result<(), Failed> {
+    let said = run("looks and loads", &["--all"]);
+    said.expect(0, "if the strong accesses of each thread keep their order (lint stale-load)")?;
+    said.expect(0, "Next: --loads oldest (what strong loads can miss)")?;
+    let said = run("looks and loads", &["--all", "--loads", "oldest"]);
+    said.expect(1, "what the load has found is [0], expected [1]")?;
+    said.expect(1, "under spec, where strong loads find the oldest values that PTX allows, with")?; // so says the schedule, too
+    run("looks and loads", &said.replay()).expect(1, "what the load has found is [0], expected [1]")?;
+    run("looks and loads", &["--loads", "any"]).expect(2, "[possible values: newest, oldest]")
 }
 
 program!(Broken, "broken", 2, |pe| {

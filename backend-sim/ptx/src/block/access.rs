@@ -136,6 +136,9 @@ impl Block {
         let value = world.load(&access);
         let value = self.accepted(value, &access, index)?;
         self.has_read(thread, index, at, memory.bytes);
+        if memory.order.is_strong() && world.found_older() {
+            self.paces.visible(index); // it does not wait for a change of memory
+        }
         Ok(value)
     }
 

@@ -163,6 +163,12 @@ impl Machine {
             }
         }
     }
+
+    /// The same, where the word told that.
+    pub(super) fn heard_as_of(&mut self, agent: AgentId, word: (PeId, Span), tells: &Tells) -> Heard {
+        let Tells { told, by_kernels, nearby, .. } = tells;
+        self.races.heard_since(agent, word, (told.clone(), by_kernels.clone()), nearby.as_deref())
+    }
 }
 
 /// A wait for a word until this is so. `returns`: whether the value that ends it may matter.

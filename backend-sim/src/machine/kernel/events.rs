@@ -23,12 +23,15 @@ const STRONG: u32 = 1000;
 pub(in crate::machine) struct Accesses {
     /// Of each line of a block: how many plain ones.
     plain: BTreeMap<(AgentId, At), u32>,
-    /// Of each line of a thread: the values that its last strong one found and left, and how many there were.
-    strong: BTreeMap<(AgentId, At), (Values, u32)>,
+    /// Of each line of a thread: its last strong one, and how many there were.
+    strong: BTreeMap<(AgentId, At), (Option<Last>, u32)>,
 }
 
 /// What an access has found, and what it has left.
 pub(super) type Values = (Option<u64>, Option<u64>);
+
+/// A word, and what an access of it has found and left.
+type Last = ((PeId, Span), Values);
 
 impl Machine {
     /// Whether the run is recorded.
@@ -65,7 +68,7 @@ impl Machine {
         if strong {
             let (last, times) = record.accesses.strong.entry((thread, at)).or_default();
             *times += 1;
-            if std::mem::replace(last, values) == values && *times > 1 || *times > STRONG {
+            if last.replace((word, values)) == Some((word, values)) || *times > STRONG {
                 return None;
             }
         }
@@ -75,8 +78,8 @@ impl Machine {
             4 => DType::U32,
             _ => DType::U64,
         };
-        let kind =
-            EventKind::Access { call: name_of(access), of: pe.0, span, writes: values.1.is_some(), strong, by: None };
+        let (call, writes) = (name_of(access), values.1.is_some());
+        let kind = EventKind::Access { call, of: pe.0, span, writes, strong, older: false, by: None };
         let number = self.record.as_ref()?.trace.len();
         let event = self.note_by(thread, kind, at);
         event.implied = true;
@@ -85,5 +88,13 @@ impl Machine {
             (found, left) => found.or(left).map(|value| Moved::one(dtype, value)),
         };
         Some((number, dtype))
+    }
+
+    /// The load of this event has found an old value.
+    pub(super) fn record_older(&mut self, event: usize) {
+        let record = self.record.as_mut().expect("the run is recorded");
+        if let EventKind::Access { older, .. } = &mut record.trace[event].kind {
+            *older = true;
+        }
     }
 }

@@ -50,6 +50,8 @@ struct Pending {
     /// When the thread read there last, and where in a kernel's text; shared memory's words have no line.
     time: u64,
     at: Option<At>,
+    /// The word of global memory that was read, if it was always the same.
+    word: Option<(PeId, AllocId, usize)>,
 }
 
 impl Heard {
@@ -92,6 +94,7 @@ impl Heard {
             Some(known) => {
                 known.told.join(&read.told);
                 known.time = read.time;
+                known.word = known.word.filter(|word| read.word == Some(*word));
             }
             None => pending.push(read),
         }
@@ -99,7 +102,8 @@ impl Heard {
 }
 
 impl Machine {
-    /// A block accesses a word strongly. `writes`: a compare-and-swap that finds another value does not. `ending`: the load ends a loop.
+    /// A block accesses a word strongly. `writes`: a compare-and-swap that finds another value does not. `ending`: the load ends a loop. Returns what
+    /// a load finds that is older than what the word holds.
     pub(super) fn strong_access(
         &mut self,
         id: BlockId,
@@ -107,10 +111,10 @@ impl Machine {
         (pe, span): (PeId, Span),
         (writes, ending): (bool, Option<Ending>),
         asked: (&'static str, At),
-    ) {
+    ) -> Option<u64> {
         let is_peer_write = self.comes_to_strong_access(id, access, (pe, span));
         if !self.races.is_on() {
-            return;
+            return None;
         }
         let agent = self.thread_acts(id, by);
         // who does not look at what an atomic has found cannot know what it comes after
@@ -122,27 +126,43 @@ impl Machine {
         };
         let behind = if writes && is_peer_write { self.races.fenced_before(agent, pe) } else { None };
         self.races.touch_strongly(agent, (pe, span), (how, access.scope), behind.as_ref(), asked);
-        if self.lints.is_some() {
+        let mut older = None;
+        if let Some(lints) = &mut self.lints {
             let by = By::Agent { agent, time: self.races.last_step(agent), asked };
             let waits = self.kernels.blocks[id].launched.code.module.is_look(access.place);
             let (place, replaces, is_part) = ((pe, span), !access.commutes, access.within != Within::Alone);
-            self.lint(&Notice::Strong(Strong { by, place, reads, writes, replaces, waits, is_part }));
+            let before = self.heap.load(pe, span);
+            let strong = Strong { by, place, reads, writes, replaces, waits, is_part, before };
+            lints.notice(&Notice::Strong(strong), &mut self.races);
+            older = lints.take_older();
         }
-        let heard = if reads { self.heard(agent, ending, (pe, span)) } else { crate::race::Heard::new() };
+        let heard = match &older {
+            _ if !reads => crate::race::Heard::new(),
+            Some(older) => self.heard_as_of(agent, (pe, span), &older.tells),
+            None => self.heard(agent, ending, (pe, span)),
+        };
+        let word = Some((pe, span.alloc, span.start));
         for (told, scope) in heard {
             match access.order.acquires() {
                 true => self.races.learn_told(agent, &told),
                 false => {
-                    let read = Pending { told, scope, time: self.races.last_step(agent), at: Some(asked.1) };
+                    let read = Pending { told, scope, time: self.races.last_step(agent), at: Some(asked.1), word };
                     self.kernels.blocks[id].heard.reads(by, read);
                 }
             }
+        }
+        if reads && access.order.acquires() {
+            // also what earlier reads of the word have read
+            let pending = self.kernels.blocks[id].heard.pending.get(&by);
+            let acquired = pending.into_iter().flatten().filter(|read| read.word == word && read.scope <= access.scope);
+            acquired.for_each(|read| self.races.learn_told(agent, &read.told));
         }
         if writes {
             let tells = self.told_by_write(id, (agent, by), access, (pe, span), behind.as_ref());
             let update = self.races.update_of(agent, tells);
             self.races.update_by_kernel(&update, (pe, span), access.kind == AccessKind::Store);
         }
+        older.map(|older| older.value)
     }
 
     /// A block writes strongly to another PE's memory, where that arrives later.
@@ -363,7 +383,7 @@ impl Machine {
             true => self.races.learn_told(agent, &told),
             false => {
                 let time = self.races.last_step(agent);
-                heard.reads(thread, Pending { told, scope: Scope::Cta, time, at: None });
+                heard.reads(thread, Pending { told, scope: Scope::Cta, time, at: None, word: None });
             }
         }
     }
@@ -381,7 +401,7 @@ mod tests {
         let mut heard = Heard::default();
         for time in 1..=1000 {
             for scope in [Scope::Gpu, Scope::Sys] {
-                heard.reads(7, Pending { told: Told::of(AgentId(3), time), scope, time, at: None });
+                heard.reads(7, Pending { told: Told::of(AgentId(3), time), scope, time, at: None, word: None });
             }
         }
         let [near, far] = &heard.pending[&7][..] else { panic!("{:?}", heard.pending) };

@@ -136,11 +136,11 @@ impl Machine {
         };
         for (i, bytes) in bytes.chunks_exact(shape.size).enumerate() {
             let word = element(dst, i, shape.size);
+            let old = self.heap.load(pe, word);
             if let Some(known) = elements.get(i) {
-                self.lint(&Notice::Strong(Strong::arrival(&known.ticket, (pe, word), known.replaces)));
+                self.lint(&Notice::Strong(Strong::arrival(&known.ticket, (pe, word), known.replaces, old)));
                 self.races.strong_write_arrives(known, (pe, word));
             }
-            let old = self.heap.load(pe, word);
             let (new, value) = left_by(atomic, (old, word), bytes);
             if self.in_chosen_step {
                 let whole = atomic.filter(|(_, ty)| !ty.is_float()); // sums of floating-point numbers do not commute

@@ -30,12 +30,14 @@ pub(super) struct KernelWorld<'m> {
     copying: Option<usize>,
     /// A strong store of which only the first elements have been made.
     sending: Option<TransferId>,
+    /// Whether the last strong load has found an old value.
+    is_old: bool,
 }
 
 impl<'m> KernelWorld<'m> {
     pub(super) fn new(machine: &'m mut Machine, agent: AgentId, block: BlockId, code: &'m Arc<Code>) -> Self {
         let pe = machine.agents[agent].pe;
-        KernelWorld { machine, agent, block, pe, code, copying: None, sending: None }
+        KernelWorld { machine, agent, block, pe, code, copying: None, sending: None, is_old: false }
     }
 
     #[inline(always)]
@@ -46,16 +48,15 @@ impl<'m> KernelWorld<'m> {
         }
     }
 
-    /// An access happens: what it touches, and what it tells.
+    /// An access happens: what it touches, and what it tells. Returns what a load finds that is older than what the word holds.
     #[inline]
-    fn observe(&mut self, access: &Access, (pe, span): (PeId, Span), how: How, touch: Option<Touch>) {
+    fn observe(&mut self, access: &Access, (pe, span): (PeId, Span), how: How, touch: Option<Touch>) -> Option<u64> {
         self.machine.note_by_pointer(pe, span.alloc, how == How::Write);
-        if access.order.is_strong() || self.machine.in_chosen_step || self.machine.races.is_on() {
-            self.tell(access, (pe, span), how, touch);
-        }
+        let is_noticed = access.order.is_strong() || self.machine.in_chosen_step || self.machine.races.is_on();
+        if is_noticed { self.tell(access, (pe, span), how, touch) } else { None }
     }
 
-    fn tell(&mut self, access: &Access, (pe, span): (PeId, Span), how: How, touch: Option<Touch>) {
+    fn tell(&mut self, access: &Access, (pe, span): (PeId, Span), how: How, touch: Option<Touch>) -> Option<u64> {
         let asked = (name_of(access), self.code.at(access.place));
         let machine = &mut *self.machine;
         let ending = machine.kernels.ending.take_if(|ending| ending.is_load_of(pe, span));
@@ -71,11 +72,11 @@ impl<'m> KernelWorld<'m> {
             if access.order == Order::ReadOnly {
                 machine.reads_only(self.block, access.thread as usize, (pe, span));
             }
-            return;
+            return None;
         }
         machine.agents[self.agent].at = Some(asked.1);
         let by = self.copying.unwrap_or(access.thread as usize);
-        machine.strong_access(self.block, (access, by), (pe, span), (how == How::Write, ending), asked);
+        machine.strong_access(self.block, (access, by), (pe, span), (how == How::Write, ending), asked)
     }
 
     /// The agent of a thread; of the block, if the thread has not acted.
@@ -172,20 +173,30 @@ impl World for KernelWorld<'_> {
 
     fn load(&mut self, access: &Access) -> Result<u64, Refusal> {
         let (pe, span) = self.resolve(access)?;
-        if access.kind != AccessKind::Inspect {
-            self.observe(access, (pe, span), How::Read, Some(Touch::Read));
-        }
-        let value = match pe == self.pe {
-            true => self.machine.heap.load(pe, span),
-            false => self.machine.load_from_peer(self.agent, pe, span),
+        let older = match access.kind {
+            AccessKind::Inspect => None,
+            _ => self.observe(access, (pe, span), How::Read, Some(Touch::Read)),
+        };
+        self.is_old = older.is_some();
+        let value = match older {
+            Some(older) => older,
+            None if pe == self.pe => self.machine.heap.load(pe, span),
+            None => self.machine.load_from_peer(self.agent, pe, span),
         };
         if access.kind != AccessKind::Inspect {
-            self.record(access, (pe, span), (Some(value), None));
+            let event = self.record(access, (pe, span), (Some(value), None));
+            if let Some((number, _)) = event.filter(|_| self.is_old) {
+                self.machine.record_older(number);
+            }
         }
         if !matches!(access.kind, AccessKind::Atomic(_)) {
             self.done(access);
         }
         Ok(value)
+    }
+
+    fn found_older(&self) -> bool {
+        self.is_old
     }
 
     fn store(&mut self, access: &Access, value: u64) -> Result<bool, Refusal> {

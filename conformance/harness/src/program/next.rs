@@ -1,7 +1,7 @@
 //! What would help next: a few options, each with what it would show.
 
 use onesided::backend::{Collective, CollectiveKind, Effect};
-use onesided_sim::{Bound, Profile, VerdictKind};
+use onesided_sim::{Bound, Loads, Profile, VerdictKind};
 
 use super::Facts;
 use super::options::SCHEDULES;
@@ -29,6 +29,9 @@ fn after_success(facts: &Facts, plan: &Plan, done: &Done) -> Vec<String> {
     }
     if !plan.is_all() {
         tried.push("--all (every schedule)".to_string());
+    }
+    if done.explored.stale_loads && plan.config.loads == Loads::Newest {
+        tried.push("--loads oldest (what strong loads can miss)".to_string());
     }
     tried.push(match plan.config.pes {
         8.. => fewer_pes(facts.min_pes.max(3)),

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{ArgMatches, Args, Command, FromArgMatches, ValueEnum};
-use onesided_sim::{Quiet, Reduce, Schedule, Strategy};
+use onesided_sim::{Loads, Quiet, Reduce, Schedule, Strategy};
 
 use super::Facts;
 use super::own::{Augment, check_names};
@@ -140,6 +140,9 @@ pub(super) struct Search {
     /// happen before it, as over NVLink [default: pe]
     #[arg(long, value_enum, value_name = "WHOSE")]
     pub(super) quiet: Option<QuietIs>,
+    /// Which value a strong load of a kernel finds where PTX allows several, as the lint stale-load says [default: newest]
+    #[arg(long, value_enum, value_name = "WHICH")]
+    pub(super) loads: Option<LoadsFind>,
     /// The program does not look at the values that signal_wait_until returns, so --all need not visit orders that differ in them
     /// only. The proof says so
     #[arg(long)]
@@ -260,8 +263,46 @@ impl From<Quiet> for QuietIs {
 
 impl Display for QuietIs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let value = self.to_possible_value();
-        f.write_str(value.as_ref().map_or("", |value| value.get_name()))
+        write_value(self, f)
+    }
+}
+
+/// As it stands on a command line.
+fn write_value(value: &impl ValueEnum, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let value = value.to_possible_value();
+    f.write_str(value.as_ref().map_or("", |value| value.get_name()))
+}
+
+/// Which value a strong load of a kernel finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum LoadsFind {
+    /// The last one that was written
+    Newest,
+    /// The oldest one that PTX allows: the load misses all writes that nothing but the order of the kernel's text puts before it
+    Oldest,
+}
+
+impl From<LoadsFind> for Loads {
+    fn from(find: LoadsFind) -> Loads {
+        match find {
+            LoadsFind::Newest => Loads::Newest,
+            LoadsFind::Oldest => Loads::Oldest,
+        }
+    }
+}
+
+impl From<Loads> for LoadsFind {
+    fn from(loads: Loads) -> LoadsFind {
+        match loads {
+            Loads::Newest => LoadsFind::Newest,
+            Loads::Oldest => LoadsFind::Oldest,
+        }
+    }
+}
+
+impl Display for LoadsFind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_value(self, f)
     }
 }
 
@@ -310,11 +351,12 @@ impl FromStr for Kind {
 }
 
 /// What `-h` says of options whose help does not begin with it, by their ids.
-const LINES: [(&str, &str); 7] = [
+const LINES: [(&str, &str); 8] = [
     ("memory", "What all PEs may allocate together, and a search may remember"),
     ("like", "Refuse what that backend does not have"),
     ("time", "End the search after S seconds"),
     ("quiet", "What a quiet in a kernel completes"),
+    ("loads", "What strong loads of kernels find"),
     ("reduce", "What --all leaves out"),
     ("weaken", "Find out which fences, quiets and barriers are not needed"),
     ("trace", "Write every event of that run to FILE as JSON"),

@@ -3,9 +3,9 @@
 use std::fmt::Display;
 
 use onesided_nvshmem::CAPABILITIES;
-use onesided_sim::{Budget, Config, Effort, Explore, Profile, Quiet, Races, Reduce, Schedule};
+use onesided_sim::{Budget, Config, Effort, Explore, Loads, Profile, Quiet, Races, Reduce, Schedule};
 
-use super::options::{BEHIND, Kind, LIMIT, Like, OnGpus, Options, Output, QuietIs, RacesMean, SCHEDULES};
+use super::options::{BEHIND, Kind, LIMIT, Like, LoadsFind, OnGpus, Options, Output, QuietIs, RacesMean, SCHEDULES};
 use super::own::Own;
 use super::{Cores, Facts};
 use crate::say;
@@ -83,13 +83,14 @@ impl Plan {
         });
         let given_gpus = machine.gpus.as_deref().map(number_of_gpus).transpose()?;
         if let Some(schedule) = &search.replay {
-            let Schedule { pes, nodes, gpus, profile, pieces, quiet, .. } = schedule;
+            let Schedule { pes, nodes, gpus, profile, pieces, quiet, loads, .. } = schedule;
             agree("--pes", given_pes, *pes)?;
             agree("--nodes", machine.nodes, *nodes)?;
             agree("--gpus", given_gpus, gpus.unwrap_or(*pes))?;
             agree("--profile", given_profile, *profile)?;
             agree("--pieces", machine.pieces, *pieces)?;
             agree("--quiet", search.quiet, QuietIs::from(*quiet))?;
+            agree("--loads", search.loads, LoadsFind::from(*loads))?;
         }
         let usual = Config::default();
         let mut config = Config {
@@ -110,6 +111,7 @@ impl Plan {
                 Some(RacesMean::Ignore) => Races::Ignore,
             },
             quiet: search.quiet.map_or(usual.quiet, Quiet::from),
+            loads: search.loads.map_or(usual.loads, Loads::from),
             strict: search.strict,
             values_matter: !search.ignore_values,
             reduce: search.reduce.map_or(Reduce::Everything, Reduce::from),
@@ -125,10 +127,15 @@ impl Plan {
                 return Err(other_arguments(facts, &own, schedule));
             }
         }
-        if config.strict && config.races == Races::Ignore {
-            return Err(
-                "--strict is about lints, which are looked for with races: leave out --strict or --races ignore".into(),
-            );
+        let with_races = [
+            (config.strict, "--strict", "is about lints, which are looked for with races"),
+            (config.quiet == Quiet::Thread, "--quiet thread", "needs happens-before, which is there for races"),
+            (config.loads == Loads::Oldest, "--loads oldest", "needs happens-before, which is there for races"),
+        ];
+        if config.races == Races::Ignore
+            && let Some((_, option, why)) = with_races.iter().find(|(is_set, ..)| *is_set)
+        {
+            return Err(format!("{option} {why}: leave out {option} or --races ignore"));
         }
         config.check().map_err(|error| error.message().to_string())?;
         if config.pes < facts.min_pes {
@@ -403,6 +410,7 @@ pub(super) mod test {
         for (arguments, why) in [
             (replay(of("4x1.spec.p4"), "--pes 8"), "--pes 8 contradicts the schedule, which has 4"),
             (replay(of("4x1.spec.p4t"), "--quiet pe"), "--quiet pe contradicts the schedule, which has thread"),
+            (replay(of("4x1.spec.p4l"), "--loads newest"), "--loads newest contradicts the schedule, which has oldest"),
             (replay(of("4x1.spec.p4"), "--all"), "cannot be used with"),
             (replay(of("4x1.spec.p4"), "--time 3"), "cannot be used with"),
             (replay(of("1x1.spec.p4"), ""), "needs at least 2 PEs"),
@@ -435,6 +443,8 @@ pub(super) mod test {
             ("--all --strategy pos", "cannot be used with"),
             ("--robust --weaken", "cannot be used with"),
             ("--strict --races ignore", "lints, which are looked for with races"),
+            ("--quiet thread --races ignore", "leave out --quiet thread or --races ignore"),
+            ("--loads oldest --races ignore", "leave out --loads oldest or --races ignore"),
             ("--strategy in-order --schedules 2", "there is one schedule"),
             ("--strategy random", "\"random\" is not a way to draw schedules; there are in-order, plain, pos and pct"),
             ("--strategy pct:0", "which can have a depth from 1 to 1000: pct:3"),
@@ -465,7 +475,7 @@ pub(super) mod test {
             ("--rounds 4", " --rounds 4"),
             ("--strict", " --strict"),
             ("--all --ignore-values --jobs 2", " --ignore-values"),
-            ("--quiet thread", ""),
+            ("--quiet thread --loads oldest", ""),
         ] {
             assert_eq!(plan(given).unwrap().beside_the_schedule(), beside);
         }
