@@ -242,6 +242,11 @@ impl Config {
         )
     }
 
+    /// The cluster with sequential consistency in place of its profile.
+    pub(crate) fn sequentially_consistent(&self) -> Config {
+        Config { sequential: true, loads: Loads::Newest, ..self.clone() }
+    }
+
     /// PEs on one node.
     pub(crate) fn pes_per_node(&self) -> usize {
         self.pes / self.nodes

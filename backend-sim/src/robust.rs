@@ -107,7 +107,7 @@ pub(crate) fn compare<T: Ord + Clone>(
     let config = Config { races: Races::Note, strict: false, ..cluster };
     let limits = Limits { schedules: u64::MAX, budget, start: Instant::now(), stop: None };
     let (consistent, sequential) = outcomes(|visit| {
-        let config = Config { sequential: true, ..config.clone() };
+        let config = config.sequentially_consistent();
         explore(config, budget, visit)
     })?;
     if !sequential.complete {

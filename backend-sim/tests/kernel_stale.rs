@@ -7,6 +7,7 @@ use std::ops::ControlFlow;
 use onesided::{Grid, Pe, Result, Source, args};
 use onesided_sim::{
     Config, Event, EventKind, Explore, Explored, Lint, LintKind, Loads, Profile, Races, Schedule, Sim, Simulation,
+    robustness,
 };
 use proptest::prelude::*;
 
@@ -177,6 +178,16 @@ fn a_search_with_the_oldest_values_shows_what_loads_can_miss() {
         for name in RIGHT {
             assert_eq!(all_seen(name, newest.clone()).0, all_seen(name, oldest.clone()).0, "{profile}: {name}");
         }
+    }
+}
+
+/// Sequential consistency has no old values: those of a program that relies on its text are outcomes besides.
+#[test]
+fn old_values_are_outcomes_that_are_not_sequentially_consistent() {
+    for (loads, is_robust) in [(Loads::Newest, true), (Loads::Oldest, false)] {
+        let config = Config { loads, ..Config::pes(2) };
+        assert_eq!(robustness(config.clone(), 1_000, sees("raises")).unwrap().is_robust(), is_robust);
+        assert!(robustness(config, 1_000, sees("raises_ordered")).unwrap().is_robust());
     }
 }
 

@@ -8,7 +8,6 @@ use onesided::{At, Pe, Result};
 
 use super::minimize::{LONG, Runs};
 use super::trial::Effort;
-use crate::config::Config;
 use crate::pe::Sim;
 use crate::robust::{Odd, Outcome, Robustness};
 use crate::simulation::{Run, Simulation, launched, with_pe};
@@ -93,7 +92,7 @@ impl Simulation {
             Some(minimized) => (minimized.run, minimized.exceptions),
             None => (own.record(&odd.schedule.choices, &launched(&process))?, Vec::new()),
         };
-        let mut usual = Simulation::new(Config { sequential: true, ..found.config.clone() })?;
+        let mut usual = Simulation::new(found.config.sequentially_consistent())?;
         let mut best: Option<(usize, Difference)> = None;
         for (outcome, schedule) in nearest(odd, &found.consistent) {
             let other = usual.record(&schedule.choices, &launched(&process))?;

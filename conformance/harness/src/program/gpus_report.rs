@@ -82,7 +82,7 @@ fn name(trouble: &Trouble) -> String {
 }
 
 /// What only the simulator knows of a run.
-const OF_THE_SIMULATOR: [&str; 19] = [
+const OF_THE_SIMULATOR: [&str; 21] = [
     "like",
     "unsupported",
     "intended",
@@ -91,6 +91,8 @@ const OF_THE_SIMULATOR: [&str; 19] = [
     "weaker",
     "profile",
     "pieces",
+    "quiet",
+    "loads",
     "max_steps",
     "search",
     "seed",

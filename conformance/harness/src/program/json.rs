@@ -7,6 +7,7 @@ use onesided_sim::{Config, Explore, Lint, LintSite, Run};
 use serde_json::{Value, json};
 
 use super::Facts;
+use super::options::{LoadsFind, QuietIs};
 use super::plan::{Plan, Search};
 use super::report::replay;
 use super::run::{Done, End};
@@ -37,7 +38,7 @@ fn lint(lint: &Lint) -> Value {
 
 /// What was run and what was found.
 pub(super) fn summary(facts: &Facts, plan: &Plan, done: &Done) -> Value {
-    let Config { pes, nodes, gpus, heap, profile, pieces, max_steps, .. } = plan.config;
+    let Config { pes, nodes, gpus, heap, profile, pieces, quiet, loads, max_steps, .. } = plan.config;
     let (status, error) = match &done.end {
         End::Fine => ("ok", Value::Null),
         End::Finding => ("finding", Value::Null),
@@ -82,7 +83,8 @@ pub(super) fn summary(facts: &Facts, plan: &Plan, done: &Done) -> Value {
         "backend": "sim",
         "library": format!("onesided-sim {}", onesided::VERSION),
         "pes": pes, "nodes": nodes, "gpus": gpus, "heap": heap,
-        "profile": profile.name(), "pieces": pieces, "max_steps": max_steps,
+        "profile": profile.name(), "pieces": pieces,
+        "quiet": QuietIs::from(quiet).to_string(), "loads": LoadsFind::from(loads).to_string(), "max_steps": max_steps,
         "like": plan.like.map(|_| "nvshmem"),
         "options": plan.own.given.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>(),
         "unsupported": done.unsupported.map(|(family, why)| json!({ "family": family, "why": why })),

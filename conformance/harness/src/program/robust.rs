@@ -7,7 +7,7 @@ use onesided_sim::{Config, Explore, OddRun, Robustness, Simulation, VerdictKind}
 use serde_json::{Value, json};
 
 use super::explain::{Explained, later_than_in_order};
-use super::options::LIMIT;
+use super::options::{LIMIT, LoadsFind, QuietIs};
 use super::plan::{Plan, Search};
 use super::run::advise;
 use super::{Facts, Main, record, wrote};
@@ -67,7 +67,7 @@ pub(super) fn run(facts: &Facts, main: Main<'_>, plan: &Plan) -> Result<ExitCode
 
 /// What was compared, and what was found.
 fn json(facts: &Facts, plan: &Plan, found: &Robustness<String>, odd: Option<&OddRun<String>>) -> Value {
-    let Config { pes, nodes, gpus, profile, pieces, .. } = plan.config;
+    let Config { pes, nodes, gpus, profile, pieces, quiet, loads, .. } = plan.config;
     let odd = odd.map(|OddRun { run, exceptions, difference, .. }| {
         json!({
             "verdict": run.verdict.kind.outcome(), "lines": run.results,
@@ -80,6 +80,7 @@ fn json(facts: &Facts, plan: &Plan, found: &Robustness<String>, odd: Option<&Odd
         "program": facts.name,
         "library": format!("onesided-sim {}", onesided::VERSION),
         "pes": pes, "nodes": nodes, "gpus": gpus, "profile": profile.name(), "pieces": pieces,
+        "quiet": QuietIs::from(quiet).to_string(), "loads": LoadsFind::from(loads).to_string(),
         "options": plan.own.given.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>(),
         "text": found.to_string(),
         // what is not complete may have other outcomes
