@@ -198,8 +198,8 @@ impl Simulation {
         gather: impl FnOnce(&mut Simulation, &Setup, &mut Body<'_, T>) -> Result<End>,
     ) -> Result<End> {
         let Config { races, quiet, loads, reduce, .. } = *self.config();
-        // an old value is one that some of several additions have left
-        let reduce = if loads == Loads::Oldest { Reduce::Nothing } else { reduce };
+        // what a load misses depends on when waits of its thread have looked
+        let reduce = if loads == Loads::Oldest { reduce.min(Reduce::Counters) } else { reduce };
         let (proof, limits) = (races == Races::Find, self.limits(limit));
         self.engine.ends_at(limits.deadline());
         let setup = Setup { deadline: limits.deadline(), ..Setup::default() };

@@ -24,7 +24,7 @@ const STALE: &str = include_str!("../ptx/kernels/stale.ptx");
 /// What each PE has seen.
 fn sees(name: &str) -> impl Fn(&Pe<Sim>) -> Result<u64> + '_ {
     move |pe| {
-        let (words, seen) = (pe.alloc_zeroed::<u64>(2)?, pe.alloc_zeroed::<u64>(1)?);
+        let (words, seen) = (pe.alloc_zeroed::<u64>(3)?, pe.alloc_zeroed::<u64>(1)?);
         let block = if name.contains("_another") || name.contains("_a_block") { 64 } else { 1 };
         run(pe, &Source::ptx("stale.ptx", STALE), name, &Grid::new(1, block).collective(), args![&words, &seen])?;
         let result = pe.read_one(&seen)?;
@@ -196,6 +196,15 @@ fn a_loop_that_loads_an_old_value_goes_on() {
     let [newest, oldest] = [Loads::Newest, Loads::Oldest].map(|loads| Config { loads, ..Config::pes(2) });
     assert_eq!(all_seen("loads_until", newest).0, BTreeSet::from([vec![0, 1]]));
     assert_eq!(all_seen("loads_until", oldest).0, BTreeSet::from([vec![0, 2]]));
+}
+
+/// A search does not exchange additions that nobody can tell apart. A load that misses one of them can.
+#[test]
+fn the_order_of_additions_matters_to_who_may_miss_one() {
+    let at_once = Config { sequential: true, ..Config::pes(3) };
+    let seen = |loads| all_seen("adds_in_two_orders", Config { loads, ..at_once.clone() }).0;
+    assert_eq!(seen(Loads::Newest), BTreeSet::from([vec![3, 0, 0]]));
+    assert_eq!(seen(Loads::Oldest), BTreeSet::from([vec![2, 0, 0], vec![3, 0, 0]]));
 }
 
 /// An acquire of a word acquires what earlier reads of that word have read, too.

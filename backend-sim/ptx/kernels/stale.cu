@@ -254,3 +254,25 @@ extern "C" __global__ void acquires_behind_another(uint64_t *words, uint64_t *se
         flag[0] = 2;
     }
 }
+
+// PE 1 and PE 2 add to a word of PE 0. PE 0 acquires what PE 2 has done, and of PE 1 it has only seen a flag: which sum it must find depends on who was first.
+extern "C" __global__ void adds_in_two_orders(uint64_t *words, uint64_t *seen) {
+    volatile word_t *sum = OF(words, 0);
+    switch (nvshmem_my_pe()) {
+    case 0:
+        while (sum[1] == 0)
+            ;
+        while (acquired(sum + 2) == 0)
+            ;
+        seen[0] = sum[0];
+        break;
+    case 1:
+        atomicAdd_system((word_t *)sum, 1);
+        sum[1] = 1;
+        break;
+    case 2:
+        atomicAdd_system((word_t *)sum, 2);
+        FENCE;
+        sum[2] = 1;
+    }
+}

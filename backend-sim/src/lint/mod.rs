@@ -47,7 +47,7 @@ use crate::machine::{AgentId, PeId, Word};
 use crate::race::{Detector, Ticket};
 use report::Found;
 pub use report::{Lint, LintKind, LintSite};
-pub(crate) use stale::Older;
+pub(crate) use stale::Missed;
 
 /// What the machine tells the lints.
 #[derive(Debug)]
@@ -216,8 +216,8 @@ struct Known<'a> {
     /// The wait that each agent began last.
     waits: &'a BTreeMap<AgentId, Waiting>,
     loads: Loads,
-    /// What the load that is noticed finds, if that is older than what its word holds.
-    older: &'a mut Option<Older>,
+    /// What the load that is noticed misses.
+    missed: &'a mut Missed,
 }
 
 /// The lints of a run.
@@ -238,7 +238,7 @@ pub(crate) struct Lints {
     waits: BTreeMap<AgentId, Waiting>,
     found: Found,
     loads: Loads,
-    older: Option<Older>,
+    missed: Missed,
 }
 
 impl Lints {
@@ -250,9 +250,9 @@ impl Lints {
         Lints { loads, ..Lints::default() }
     }
 
-    /// What the load that was noticed last finds, if that is older than what its word holds: see [`Loads::Oldest`].
-    pub(crate) fn take_older(&mut self) -> Option<Older> {
-        self.older.take()
+    /// What the load that was noticed last misses: see [`Loads::Oldest`].
+    pub(crate) fn take_missed(&mut self) -> Missed {
+        std::mem::take(&mut self.missed)
     }
 
     pub(crate) fn are_all(&self) -> bool {
@@ -278,7 +278,7 @@ impl Lints {
             waits,
             found,
             loads,
-            older,
+            missed,
             all,
         } = self;
         // the first one is that which is looked for alone
@@ -288,7 +288,7 @@ impl Lints {
         for rule in rules.into_iter().take(looked_for) {
             match notice {
                 Notice::Known => rule.settle(found),
-                _ => rule.notice(notice, &mut Known { races, found, waits, loads: *loads, older }),
+                _ => rule.notice(notice, &mut Known { races, found, waits, loads: *loads, missed }),
             }
         }
     }

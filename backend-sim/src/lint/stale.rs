@@ -21,6 +21,15 @@ use crate::config::Loads;
 use crate::machine::{AgentId, PeId, Tells, Word};
 use crate::race::{Detector, Ticket};
 
+/// What a load misses.
+#[derive(Debug, Default)]
+pub(crate) struct Missed {
+    /// What it finds in place of what its word holds.
+    pub(crate) older: Option<Older>,
+    /// Whether it can miss some of the writes in some order of them.
+    pub(crate) may: bool,
+}
+
 /// What a load finds that misses writes.
 #[derive(Debug)]
 pub(crate) struct Older {
@@ -113,7 +122,7 @@ impl StaleLoad {
             let told = (known.loads == Loads::Oldest).then(|| Rc::new(Tells::of(known.races, pe, span)));
             history.writes.push(Write { agent, time, ticket, reads: access.reads, is_marked, site, before, told });
         }
-        self.order.made(access, before, known.older.is_some(), known.races);
+        self.order.made(access, before, known.missed.older.is_some(), known.races);
     }
 
     /// An access reads, behind others. Returns how many of the word's writes it comes after: all, unless it finds an old value.
@@ -124,40 +133,51 @@ impl StaleLoad {
         if access.waits || access.is_part || known.races.mark(agent) != 0 {
             return all;
         }
-        let unseen = history.unseen(agent, access.place.0, known.races);
-        let is_fenced = |write: &Write| self.order.are_fenced((write.agent, write.time), agent, known.races);
-        let may_miss = &unseen[unseen.iter().rposition(is_fenced).map_or(0, |last| last + 1)..];
-        let is_before = |write: &&Write| {
+        let unread = history.unread(agent, known.races);
+        let is_seen = |write: &Write| {
+            write.is_known(agent, access.place.0, known.races)
+                || self.order.are_fenced((write.agent, write.time), agent, known.races)
+        };
+        let is_missed = |write: &Write| {
             let cannot = write.is_marked || write.reads && access.writes;
             !cannot && is_behind(before, (write.agent, write.time))
         };
-        let Some(write) = may_miss.iter().find(is_before) else { return all };
+        if known.loads == Loads::Oldest {
+            known.missed.may = unread.iter().any(|write| is_missed(write) && !is_seen(write));
+        }
+        let unseen = &unread[unread.iter().rposition(is_seen).map_or(0, |last| last + 1)..];
+        let Some(write) = unseen.iter().find(|write| is_missed(write)) else { return all };
         let site = access.by.site(known.races);
         known.found.note(LintKind::StaleLoad, write.site, site, None);
-        let of_one_size = may_miss.iter().all(|write| write.before.1 == access.place.1.len);
+        let of_one_size = unseen.iter().all(|write| write.before.1 == access.place.1.len);
         if known.loads == Loads::Oldest && !access.writes && of_one_size && self.missed.insert((agent, word, site.at)) {
-            let Write { before: (value, _), ref told, .. } = may_miss[0];
-            *known.older = Some(Older { value, tells: Rc::clone(told.as_ref().expect("it is kept")) });
-            return all - may_miss.len();
+            let Write { before: (value, _), ref told, .. } = unseen[0];
+            known.missed.older = Some(Older { value, tells: Rc::clone(told.as_ref().expect("it is kept")) });
+            return all - unseen.len();
         }
         all
     }
 }
 
+impl Write {
+    /// Whether an agent comes after it.
+    fn is_known(&self, reader: AgentId, pe: PeId, races: &Detector) -> bool {
+        match &self.ticket {
+            Some(ticket) if self.agent != reader => races.knows_arrival(reader, ticket, pe),
+            _ => self.time <= races.steps_known(reader, self.agent),
+        }
+    }
+}
+
 impl History {
-    /// The updates that a reader need not see: those behind the last that it knows of, and behind what it has read, or somebody of whom it knows.
-    fn unseen(&self, reader: AgentId, pe: PeId, races: &Detector) -> &[Write] {
-        let steps = |of| races.steps_known(reader, of);
+    /// The updates behind what a reader has read, or somebody of whom it knows.
+    fn unread(&self, reader: AgentId, races: &Detector) -> &[Write] {
         let read = self.reads.iter().filter_map(|(&agent, reads)| {
-            let last = reads.partition_point(|(time, _)| *time <= steps(agent)).checked_sub(1)?;
+            let steps = races.steps_known(reader, agent);
+            let last = reads.partition_point(|(time, _)| *time <= steps).checked_sub(1)?;
             Some(reads[last].1)
         });
-        let later = &self.writes[read.max().unwrap_or(0)..];
-        let known = later.iter().rposition(|write| match &write.ticket {
-            Some(ticket) if write.agent != reader => races.knows_arrival(reader, ticket, pe),
-            _ => write.time <= steps(write.agent),
-        });
-        &later[known.map_or(0, |last| last + 1)..]
+        &self.writes[read.max().unwrap_or(0)..]
     }
 
     /// An agent reads behind so many of the writes.

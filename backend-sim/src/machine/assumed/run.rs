@@ -112,6 +112,11 @@ impl Assumptions {
         self.updates.entry(word).or_insert(Updates { len, from, all: Vec::new(), added: false })
     }
 
+    /// A strong load can miss some of a word's updates: which, that depends on their order.
+    pub(in crate::machine) fn misses(&mut self, pe: PeId, span: Span) {
+        self.news |= self.meet(word(pe, span), span.len).note(Fact::Missed);
+    }
+
     /// Memory has ended that another one follows by the same name: a block's shared memory.
     pub(in crate::machine) fn forget(&mut self, pe: PeId, alloc: AllocId) {
         self.updates.retain(|(of, word, _), _| (*of, *word) != (pe, alloc));

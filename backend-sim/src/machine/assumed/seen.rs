@@ -25,6 +25,8 @@ pub(super) enum Fact {
     Falsified,
     /// An agent of a kernel made an update that tells less than the one before it, with which a wait could have ended.
     Forgets,
+    /// A strong load of a kernel can miss some of its updates.
+    Missed,
 }
 
 impl Fact {
@@ -174,7 +176,7 @@ impl Seen {
     /// Gives up what the facts contradict. Returns whether something is given up that was assumed until now.
     pub(super) fn give_up(&mut self, proof: bool) -> bool {
         let facts = self.facts;
-        let (mixed, waited) = (facts.has(Fact::Mixed), self.is_waited_for());
+        let (mixed, waited) = (facts.any(&[Fact::Mixed, Fact::Missed]), self.is_waited_for());
         let refuted = Refuted {
             no_counter: facts.has(Fact::Added) && (mixed || waited && facts.has(Fact::Otherwise)),
             no_fold: facts.has(Fact::Folded) && (mixed || waited),

@@ -18,7 +18,7 @@ use super::super::ids::{AgentId, BlockId, PeId};
 use super::super::{Machine, Object, Touch};
 use super::{Ending, Running};
 use crate::config::Quiet;
-use crate::lint::{By, Notice, Strong};
+use crate::lint::{By, Missed, Notice, Strong};
 use crate::race::{How, Lack, Scoped, StrongWrite, Told, join_told, takes_in_blocks};
 
 /// What a block's relaxed accesses have brought, and what its next relaxed stores tell.
@@ -126,7 +126,7 @@ impl Machine {
         };
         let behind = if writes && is_peer_write { self.races.fenced_before(agent, pe) } else { None };
         self.races.touch_strongly(agent, (pe, span), (how, access.scope), behind.as_ref(), asked);
-        let mut older = None;
+        let mut missed = Missed::default();
         if let Some(lints) = &mut self.lints {
             let by = By::Agent { agent, time: self.races.last_step(agent), asked };
             let waits = self.kernels.blocks[id].launched.code.module.is_look(access.place);
@@ -134,9 +134,12 @@ impl Machine {
             let before = self.heap.load(pe, span);
             let strong = Strong { by, place, reads, writes, replaces, waits, is_part, before };
             lints.notice(&Notice::Strong(strong), &mut self.races);
-            older = lints.take_older();
+            missed = lints.take_missed();
         }
-        let heard = match &older {
+        if let Some(assumed) = self.assumed.as_mut().filter(|_| missed.may) {
+            assumed.misses(pe, span);
+        }
+        let heard = match &missed.older {
             _ if !reads => crate::race::Heard::new(),
             Some(older) => self.heard_as_of(agent, (pe, span), &older.tells),
             None => self.heard(agent, ending, (pe, span)),
@@ -162,7 +165,7 @@ impl Machine {
             let update = self.races.update_of(agent, tells);
             self.races.update_by_kernel(&update, (pe, span), access.kind == AccessKind::Store);
         }
-        older.map(|older| older.value)
+        missed.older.map(|older| older.value)
     }
 
     /// A block writes strongly to another PE's memory, where that arrives later.
