@@ -198,6 +198,41 @@ fn a_loop_that_loads_an_old_value_goes_on() {
     assert_eq!(all_seen("loads_until", oldest).0, BTreeSet::from([vec![0, 2]]));
 }
 
+#[test]
+fn waits_and_atomics_find_the_newest_value_and_later_loads_nothing_older() {
+    for (name, result) in [("waits_by_a_call", 1), ("compares_and_swaps", 7)] {
+        for loads in [Loads::Newest, Loads::Oldest] {
+            assert_eq!(all_seen(name, Config { loads, ..Config::pes(2) }).0, BTreeSet::from([vec![0, result]]));
+        }
+    }
+}
+
+/// A search exchanges the first launch with what a host has sent before: both orders show the same.
+#[test]
+fn what_hosts_send_before_the_first_launch_can_be_missed() {
+    let program = |pe: &Pe<Sim>| {
+        let (words, seen) = (pe.alloc_zeroed::<u64>(2)?, pe.alloc_zeroed::<u64>(1)?);
+        if pe.my_pe() == 0 {
+            pe.host().atomic_set(words.at(1), 1, 1)?;
+        }
+        let grid = Grid::new(1, 1).collective();
+        run(pe, &Source::ptx("stale.ptx", STALE), "looks_for_a_host", &grid, args![&words, &seen])?;
+        let result = pe.read_one(&seen)?;
+        pe.free(seen)?;
+        pe.free(words)?;
+        Ok(result)
+    };
+    let mut simulation = Simulation::new(Config { loads: Loads::Oldest, ..Config::pes(2) }).unwrap();
+    let mut replays = Simulation::new(simulation.config().clone()).unwrap();
+    let explored = simulation.explore(Explore::All { limit: 1_000 }, program, |run| {
+        assert!(run.is_ok(), "{}", run.verdict);
+        assert_eq!(run.results, [Some(0), Some(0)]);
+        assert_eq!(replays.reproduce(run, program).unwrap().results, run.results);
+        ControlFlow::<()>::Continue(())
+    });
+    assert!(explored.unwrap().complete);
+}
+
 /// A search does not exchange additions that nobody can tell apart. A load that misses one of them can.
 #[test]
 fn the_order_of_additions_matters_to_who_may_miss_one() {
@@ -352,6 +387,24 @@ fn compare_oldest(program: &Program) -> std::result::Result<(usize, usize), Stri
         }
     }
     Ok((shown.len(), missed.len()))
+}
+
+/// A load that misses a write puts the fence before it in front of the fences of whoever has read that write.
+#[test]
+fn two_misses_do_not_contradict_each_other_about_fences() {
+    let store = |word| Step::Store { word, value: 1, release: false };
+    let load = |word| Step::Load { word, acquire: false };
+    let fence = Step::Fence { sc: true };
+    let [x, y, z, v] = [0, 1, 2, 3];
+    for reads in [load(y), Step::Exchange { word: y, value: 2, both: false }] {
+        let threads = vec![
+            vec![store(y), store(z)],
+            vec![load(z), store(x), store(v), fence, load(y)],
+            vec![load(v), reads, fence, load(x)],
+        ];
+        let (shown, missed) = compare_oldest(&Program { threads }).unwrap();
+        assert!(shown > 0 && shown <= missed, "{shown} of {missed}");
+    }
 }
 
 /// A run does not mix old values with new ones where PTX allows both, so it does not show every outcome.

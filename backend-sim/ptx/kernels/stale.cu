@@ -276,3 +276,46 @@ extern "C" __global__ void adds_in_two_orders(uint64_t *words, uint64_t *seen) {
         sum[2] = 1;
     }
 }
+
+// A call that waits for a word has read it: later loads find nothing older.
+extern "C" __global__ void waits_by_a_call(uint64_t *words, uint64_t *seen) {
+    if (nvshmem_my_pe() == 0) {
+        OF(words, 1)[1] = 1;
+        FENCE;
+        OF(words, 1)[0] = 1;
+        return;
+    }
+    volatile word_t *own = (volatile word_t *)words;
+    while (own[0] == 0)
+        ;
+    nvshmem_uint64_wait_until(words + 1, NVSHMEM_CMP_EQ, 1);
+    seen[0] = own[1];
+}
+
+// An atomic finds the newest value, also a compare-and-swap that writes nothing. This one acquires plain data.
+extern "C" __global__ void compares_and_swaps(uint64_t *words, uint64_t *seen) {
+    if (nvshmem_my_pe() == 0) {
+        ((uint64_t *)nvshmem_ptr(words, 1))[2] = 7;
+        asm volatile("st.release.sys.u64 [%0], %1;" ::"l"(OF(words, 1) + 1), "l"(1ull) : "memory");
+        FENCE;
+        OF(words, 1)[0] = 1;
+        return;
+    }
+    while (((volatile word_t *)words)[0] == 0)
+        ;
+    word_t found;
+    asm volatile("atom.acquire.sys.cas.b64 %0, [%1], 5, 6;" : "=l"(found) : "l"(words + 1) : "memory");
+    seen[0] = found == 1 ? words[2] : 0;
+}
+
+// PE 0 raises a flag. What its host has sent before that can be missed.
+extern "C" __global__ void looks_for_a_host(uint64_t *words, uint64_t *seen) {
+    if (nvshmem_my_pe() == 0) {
+        OF(words, 1)[0] = 1;
+        return;
+    }
+    volatile word_t *own = (volatile word_t *)words;
+    while (own[0] == 0)
+        ;
+    seen[0] = own[1];
+}

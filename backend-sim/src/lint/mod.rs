@@ -76,7 +76,7 @@ pub(crate) enum Notice<'a> {
     Ends { agent: AgentId, word: Span },
     /// An agent orders or completes what its scope has issued, before it goes on.
     Orders { agent: AgentId, order: Ordering, asked: (&'static str, At) },
-    /// A kernel's strong access happens. Its thread has learned nothing from that yet.
+    /// A kernel's strong access happens, or a call looks at a word. Its thread has learned nothing from that yet.
     Strong(Strong<'a>),
     /// A thread of a kernel comes to a sequential fence.
     Fences { agent: AgentId, scope: Scope },
@@ -91,9 +91,11 @@ pub(crate) struct Strong<'a> {
     pub(crate) place: (PeId, Span),
     pub(crate) reads: bool,
     pub(crate) writes: bool,
+    /// Whether it is a load, and no atomic.
+    pub(crate) is_load: bool,
     /// Whether it leaves nothing of what the word held before.
     pub(crate) replaces: bool,
-    /// Whether its loop does nothing but wait for it.
+    /// Whether it only waits, as a loop that does nothing else or a call.
     pub(crate) waits: bool,
     /// Whether it is an element of less than 8 bytes of a vector, or a half of 16 bytes. Those of one access come in any order anyway.
     pub(crate) is_part: bool,
@@ -147,7 +149,15 @@ impl<'a> Strong<'a> {
     /// A transfer, or a store of a kernel, updates a word.
     pub(crate) fn arrival(ticket: &'a Ticket, place: (PeId, Span), replaces: bool, before: u64) -> Strong<'a> {
         let by = By::Transfer(ticket);
-        Strong { by, place, reads: false, writes: true, replaces, waits: false, is_part: false, before }
+        let [reads, writes, is_load, waits, is_part] = [false, true, false, false, false];
+        Strong { by, place, reads, writes, is_load, replaces, waits, is_part, before }
+    }
+
+    /// A call of an agent has looked at a word, and goes on with what it has found.
+    pub(crate) fn look(agent: AgentId, time: u64, place: (PeId, Span), asked: (&'static str, At)) -> Strong<'a> {
+        let by = By::Agent { agent, time, asked };
+        let [reads, writes, is_load, replaces, waits, is_part] = [true, false, false, false, true, false];
+        Strong { by, place, reads, writes, is_load, replaces, waits, is_part, before: 0 }
     }
 }
 
@@ -242,12 +252,9 @@ pub(crate) struct Lints {
 }
 
 impl Lints {
-    pub(crate) fn all(loads: Loads) -> Lints {
-        Lints { all: true, loads, ..Lints::default() }
-    }
-
-    pub(crate) fn of_strong_loads(loads: Loads) -> Lints {
-        Lints { loads, ..Lints::default() }
+    /// All of them, or those of strong loads.
+    pub(crate) fn new(all: bool, loads: Loads) -> Lints {
+        Lints { all, loads, ..Lints::default() }
     }
 
     /// What the load that was noticed last misses: see [`Loads::Oldest`].
@@ -293,9 +300,11 @@ impl Lints {
         }
     }
 
-    /// What was found, by kind and line.
+    /// What was found, by kind and line. A search may let others go on, so what loads can miss is still known.
     pub(crate) fn found(&mut self, races: &mut Detector) -> Vec<Lint> {
+        let stale = std::mem::take(&mut self.stale);
         self.notice(&Notice::Known, races);
+        self.stale = stale;
         self.found.lints()
     }
 }

@@ -32,7 +32,16 @@ pub(super) struct Sequential {
     others: BTreeMap<AgentId, Vec<(u64, Rc<Upto>)>>,
     words: BTreeMap<Word, Accessed>,
     fences: BTreeMap<AgentId, Vec<Fence>>,
+    missed: Vec<Miss>,
     kept: usize,
+}
+
+/// A load has missed a write: so the write comes behind the load.
+#[derive(Debug)]
+struct Miss {
+    write: Access,
+    load: Access,
+    before: Rc<Upto>,
 }
 
 /// A sequential fence of an agent.
@@ -61,11 +70,12 @@ struct Accessed {
 impl Sequential {
     /// What comes before an access to be made, besides accesses of its word.
     pub(super) fn before(&self, by: &By<'_>, races: &Detector) -> Upto {
-        self.behind((by.agent(), by.time()), |of| by.steps_known(of, races))
+        let me = by.agent();
+        self.behind((me, by.time()), races.is_in_kernel(me), |of| by.steps_known(of, races))
     }
 
     /// What comes before an agent's access at a moment, or its fence there. `known`: up to when it knows others.
-    fn behind(&self, (me, now): Access, known: impl Fn(AgentId) -> u64) -> Upto {
+    fn behind(&self, (me, now): Access, in_kernel: bool, known: impl Fn(AgentId) -> u64) -> Upto {
         let mut before = Upto::new();
         let mut add = |agent: AgentId, upto: u64, all: &Vec<(u64, Rc<Upto>)>| {
             if let Some((time, earlier)) = last(all, |(time, _)| *time <= upto) {
@@ -78,25 +88,44 @@ impl Sequential {
             add(agent, known(agent), all);
         }
         // hosts and streams are many, and know of each other by synchronization alone
-        for (&agent, all) in self.others.iter().filter(|_| self.in_kernels.contains_key(&me)) {
+        for (&agent, all) in self.others.iter().filter(|_| in_kernel) {
             add(agent, known(agent), all);
         }
+        self.come_behind_misses(&mut before);
         before
     }
 
-    /// An access is made, behind these others and those of its word. `misses`: it misses the last writes of its word, and is not behind them.
-    pub(super) fn made(&mut self, access: &Strong<'_>, mut before: Upto, misses: bool, races: &Detector) {
+    /// What comes behind writes that loads have missed also comes behind these loads.
+    fn come_behind_misses(&self, before: &mut Upto) {
+        let mut grows = !self.missed.is_empty();
+        while std::mem::take(&mut grows) {
+            for Miss { write, load, before: earlier } in &self.missed {
+                if is_behind(before, *write) && !is_behind(before, *load) {
+                    come_behind(before, *load, earlier);
+                    grows = true;
+                }
+            }
+        }
+    }
+
+    /// An access is made, behind these others and those of its word, but for the last writes that it misses.
+    pub(super) fn made(&mut self, access: &Strong<'_>, mut before: Upto, missed: &[Access], races: &Detector) {
         let Strong { by, place, reads, writes, replaces, waits, .. } = *access;
         let (agent, time) = (by.agent(), by.time());
         let word = self.words.entry(key(place.0, place.1)).or_default();
-        if reads && !misses {
+        if reads && missed.is_empty() {
             join(&mut before, &word.writes);
         }
         if writes {
             word.reads.iter().for_each(|(&agent, (time, earlier))| come_behind(&mut before, (agent, *time), earlier));
         }
+        self.come_behind_misses(&mut before);
+        let word = self.words.entry(key(place.0, place.1)).or_default();
         let all = if races.is_in_kernel(agent) { &mut self.in_kernels } else { &mut self.others };
         let before = keep(all.entry(agent).or_default(), &mut self.kept, time, before);
+        let load = (agent, time);
+        self.missed.extend(missed.iter().map(|&write| Miss { write, load, before: Rc::clone(&before) }));
+        self.kept += missed.len();
         if writes {
             if replaces {
                 word.writes.clear();
@@ -114,7 +143,7 @@ impl Sequential {
     /// An agent comes to a sequential fence. `seen`: writes that it has read.
     pub(super) fn fences(&mut self, agent: AgentId, scope: Scope, seen: Rc<BTreeSet<Access>>, races: &mut Detector) {
         let time = races.moment_of_its_own();
-        let before = self.behind((agent, time), |of| races.steps_known(agent, of));
+        let before = self.behind((agent, time), true, |of| races.steps_known(agent, of));
         let known = |of: &AgentId| (*of, races.steps_known(agent, *of));
         let known: Upto = self.in_kernels.keys().chain(self.others.keys()).map(known).collect();
         let own = self.fences.entry(agent).or_default().last();
@@ -142,6 +171,24 @@ impl Sequential {
             let upto = if agent == reader { u64::MAX } else { races.steps_known(reader, agent) };
             let last = last(fences, |fence| fence.time <= upto);
             last.is_some_and(|last| is_behind(&last.ordered, write) || last.ordered_seen.contains(&write))
+        })
+    }
+
+    /// Whether a load that misses a write would put sequential fences in an order that is not known yet: one that the reader comes after
+    /// before one that comes after the write.
+    pub(super) fn would_order_fences(&self, write: Access, reader: AgentId, races: &Detector) -> bool {
+        let known = |agent| if agent == reader { u64::MAX } else { races.steps_known(reader, agent) };
+        self.fences.iter().any(|(&one, fences)| {
+            let Some(before) = last(fences, |fence| fence.time <= known(one)) else { return false };
+            self.fences.iter().filter(|(other, _)| **other != one).any(|(&other, fences)| {
+                let least = races.scope_of_both(one, other);
+                let is_behind_write = |fence: &&Fence| {
+                    fence.scope >= least && (is_behind(&fence.known, write) || fence.seen.contains(&write))
+                };
+                let upto = before.known.get(&one);
+                let is_ordered = |fence: &Fence| upto.is_some_and(|&upto| is_behind(&fence.ordered, (one, upto)));
+                before.scope >= least && fences.iter().find(is_behind_write).is_some_and(|fence| !is_ordered(fence))
+            })
         })
     }
 

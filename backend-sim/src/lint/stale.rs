@@ -7,7 +7,8 @@
 //! this one leaves, and its thread would go on differently.
 //!
 //! With [`Loads::Oldest`], such a load finds what the word held before the first write that it may miss, and learns what the word told then. It misses
-//! the same writes no second time at that line, as a loop would else never end.
+//! the same writes no second time at that line, as a loop would else never end. Nor does it miss a write where that alone would put two sequential fences in
+//! order: what loads behind them have found may have decided otherwise.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -44,8 +45,6 @@ pub(super) struct StaleLoad {
     words: BTreeMap<Word, History>,
     /// By agent, the writes that it has read.
     seen: BTreeMap<AgentId, Rc<BTreeSet<Access>>>,
-    /// Where agents have missed writes to words.
-    missed: BTreeSet<(AgentId, Word, At)>,
 }
 
 /// The updates of a word since its last plain write, and who has read it: behind how many of them.
@@ -53,6 +52,8 @@ pub(super) struct StaleLoad {
 struct History {
     writes: Vec<Write>,
     reads: BTreeMap<AgentId, Vec<(u64, usize)>>,
+    /// How many of the writes agents do not miss again, by the lines where they have.
+    missed: BTreeMap<(AgentId, At), usize>,
 }
 
 #[derive(Debug)]
@@ -122,13 +123,17 @@ impl StaleLoad {
             let told = (known.loads == Loads::Oldest).then(|| Rc::new(Tells::of(known.races, pe, span)));
             history.writes.push(Write { agent, time, ticket, reads: access.reads, is_marked, site, before, told });
         }
-        self.order.made(access, before, known.missed.older.is_some(), known.races);
+        let missed: Vec<Access> = match known.missed.older {
+            Some(_) => history.writes[behind..].iter().map(|write| (write.agent, write.time)).collect(),
+            None => Vec::new(),
+        };
+        self.order.made(access, before, &missed, known.races);
     }
 
     /// An access reads, behind others. Returns how many of the word's writes it comes after: all, unless it finds an old value.
     fn read(&mut self, access: &Strong<'_>, word: Word, before: &Upto, known: &mut Known<'_>) -> usize {
         let agent = access.by.agent();
-        let Some(history) = self.words.get(&word) else { return 0 };
+        let Some(history) = self.words.get_mut(&word) else { return 0 };
         let all = history.writes.len();
         if access.waits || access.is_part || known.races.mark(agent) != 0 {
             return all;
@@ -142,18 +147,24 @@ impl StaleLoad {
             let cannot = write.is_marked || write.reads && access.writes;
             !cannot && is_behind(before, (write.agent, write.time))
         };
-        if known.loads == Loads::Oldest {
-            known.missed.may = unread.iter().any(|write| is_missed(write) && !is_seen(write));
-        }
+        let shows = known.loads == Loads::Oldest && access.is_load;
+        known.missed.may = shows && unread.iter().any(|write| is_missed(write) && !is_seen(write));
         let unseen = &unread[unread.iter().rposition(is_seen).map_or(0, |last| last + 1)..];
         let Some(write) = unseen.iter().find(|write| is_missed(write)) else { return all };
         let site = access.by.site(known.races);
+        let missed = history.missed.get(&(agent, site.at)).map_or(0, |upto| upto.saturating_sub(all - unseen.len()));
+        let unseen = unseen.get(missed..).unwrap_or_default();
+        let (of, len) = (|write: &Write| (write.agent, write.time), access.place.1.len);
+        let can =
+            |write: &Write| write.before.1 == len && !self.order.would_order_fences(of(write), agent, known.races);
+        let shown = shows && unseen.iter().any(is_missed) && unseen.iter().all(can);
         known.found.note(LintKind::StaleLoad, write.site, site, None);
-        let of_one_size = unseen.iter().all(|write| write.before.1 == access.place.1.len);
-        if known.loads == Loads::Oldest && !access.writes && of_one_size && self.missed.insert((agent, word, site.at)) {
+        if shown {
             let Write { before: (value, _), ref told, .. } = unseen[0];
             known.missed.older = Some(Older { value, tells: Rc::clone(told.as_ref().expect("it is kept")) });
-            return all - unseen.len();
+            let behind = all - unseen.len();
+            history.missed.insert((agent, site.at), all);
+            return behind;
         }
         all
     }

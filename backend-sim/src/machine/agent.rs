@@ -316,6 +316,11 @@ impl Agent {
         }
     }
 
+    /// Its call, and where that stands.
+    pub(super) fn asked(&self) -> (&'static str, Option<At>) {
+        (self.call, self.at)
+    }
+
     #[inline]
     pub(crate) fn is_stream(&self) -> bool {
         matches!(self.kind, AgentKind::Stream(_))

@@ -140,6 +140,7 @@ impl Machine {
                 let pe = self.agents[agent].pe;
                 self.observe(agent, pe, word, How::AtomicRead, word.len, (op.name(), at));
                 self.lint(&Notice::Fetched { agent, pe, span: word, asked: (op.name(), at) });
+                self.lint_look(agent, (pe, word));
                 self.races.acquire(agent, pe, word, false);
                 self.touch_memory(pe, word, Touch::Read);
                 self.call_has_read(agent, (pe, word));

@@ -94,7 +94,7 @@ use std::collections::VecDeque;
 use onesided::At;
 use onesided::backend::Live;
 
-use crate::config::Config;
+use crate::config::{Config, Loads};
 use crate::heap::Heap;
 use crate::limits::Deadline;
 use crate::lint::Lints;
@@ -323,7 +323,9 @@ impl Machine {
         let paths = self.config.nodes_matter();
         self.paths.reset(paths.filter(|_| mode.needs.relaxed));
         self.races.reset(mode.races, self.promises, &self.config);
-        self.lints = (mode.races && mode.lints).then(|| Box::new(Lints::all(self.config.loads)));
+        let loads = self.config.loads; // if they find old values, all that was written before counts
+        let looks = mode.races && (mode.lints || loads == Loads::Oldest);
+        self.lints = looks.then(|| Box::new(Lints::new(mode.lints, loads)));
         self.record = mode.tracing.then(Box::default);
         if let Some(at) = mode.initialized {
             self.record_init(at);

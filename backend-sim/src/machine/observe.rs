@@ -14,8 +14,8 @@ use super::ids::{AgentId, PeId};
 use super::relaxed::Asked;
 use super::transfer::{Kind, Transfer, Unit, UnitStep, parts};
 use crate::config::Loads;
-use crate::lint::{Lint, Lints, Notice, Ordering, Update};
-use crate::race::{How, IntendedRace, Lane, Ticket};
+use crate::lint::{Lint, Lints, Notice, Ordering, Strong, Update};
+use crate::race::{Detector, How, IntendedRace, Lane, Ticket};
 
 impl Machine {
     /// An agent issues a transfer, and races are looked for.
@@ -201,6 +201,7 @@ impl Machine {
         let how = if only_reads { How::AtomicRead } else { How::AtomicUpdate };
         self.races.transfer(ticket, pe, word, how, word.len);
         if let Some(agent) = waiter {
+            self.lint_look(agent, (pe, word));
             self.races.acquire(agent, pe, word, false);
         }
         if !only_reads {
@@ -264,9 +265,8 @@ impl Machine {
 
     /// A kernel is launched. A search of all schedules says whether strong loads can miss what none of them shows.
     pub(super) fn lints_of_kernels(&mut self) {
-        let loads = self.config.loads;
-        if (self.mode.needs.tracking || loads == Loads::Oldest) && self.mode.races {
-            self.lints.get_or_insert_with(|| Box::new(Lints::of_strong_loads(loads)));
+        if self.mode.needs.tracking && self.mode.races {
+            self.lints.get_or_insert_with(|| Box::new(Lints::new(false, Loads::Newest)));
         }
     }
 
@@ -281,6 +281,12 @@ impl Machine {
         if let Some(lints) = &mut self.lints {
             lints.notice(notice, &mut self.races);
         }
+    }
+
+    /// A call of an agent has looked at a word, and goes on with what it has found.
+    #[inline]
+    pub(super) fn lint_look(&mut self, agent: AgentId, place: (PeId, Span)) {
+        look(&mut self.lints, &mut self.races, agent, place, self.agents[agent].asked());
     }
 
     /// Memory is allocated.
@@ -316,5 +322,19 @@ impl Machine {
             _ => return,
         };
         self.lint(&Notice::Orders { agent, order, asked });
+    }
+}
+
+/// Tells the lints that a call of an agent has looked at a word.
+#[inline]
+pub(super) fn look(
+    lints: &mut Option<Box<Lints>>,
+    races: &mut Detector,
+    agent: AgentId,
+    place: (PeId, Span),
+    (call, at): (&'static str, Option<At>),
+) {
+    if let Some((lints, at)) = lints.as_mut().zip(at) {
+        lints.notice(&Notice::Strong(Strong::look(agent, races.last_step(agent), place, (call, at))), races);
     }
 }

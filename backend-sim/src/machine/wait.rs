@@ -6,11 +6,13 @@
 //! In order, a variable is seen as soon as it compares true. In a relaxed run each is seen by a step of its own. In a proof, the step
 //! that sees a steady word is taken as soon as it can be (`assumed.rs`).
 
+use onesided::At;
 use onesided::backend::{Span, Wait};
 
 use super::access::{Awaited, Test, is_shared};
 use super::agent::{Agent, AgentKind, Condition, State};
 use super::ids::{AgentId, PeId};
+use super::observe::look;
 use super::relaxed::Asked;
 use super::tells::Tells;
 use super::{Machine, Progress, Touch};
@@ -29,7 +31,8 @@ impl Machine {
             return Progress::Done;
         }
         if !self.mode.needs.relaxed
-            && let Some(value) = pass(&mut condition, &self.heap, &mut self.races, &mut self.lints, agent)
+            && let Some(value) =
+                pass(&mut condition, &self.heap, &mut self.races, &mut self.lints, (agent, self.agents[agent].asked()))
         {
             self.record_waited(agent, condition.last(), condition.wait.dtype, value);
             return self.answer(agent, Reply::Value(value));
@@ -81,6 +84,7 @@ impl Machine {
         let Test { pe, variable: seen, .. } = test;
         let plain = !condition.wait.signal;
         self.lint(&Notice::Ends { agent, word: seen });
+        self.lint_look(agent, (pe, seen));
         self.acquire_seen(agent, &test, plain);
         if !self.is_steady(pe, seen) {
             self.step.test = self.mode.needs.tracking.then_some(Awaited::Word(test));
@@ -181,13 +185,14 @@ impl Machine {
         let mut next = 0;
         while let Some(&agent) = self.pes[pe].waiting.get(next) {
             next += 1;
+            let asked = self.agents[agent].asked();
             let State::Waiting(condition) = &mut self.agents[agent].state else { unreachable!("the agent waits") };
             if condition.wait.vars.alloc != span.alloc {
                 continue;
             }
             if !self.mode.needs.relaxed {
                 // in order, a wait ends in the very step that fulfils it, and leaves the list
-                if let Some(value) = pass(condition, &self.heap, &mut self.races, &mut self.lints, agent) {
+                if let Some(value) = pass(condition, &self.heap, &mut self.races, &mut self.lints, (agent, asked)) {
                     self.waited(agent, value);
                     next -= 1;
                 }
@@ -282,7 +287,7 @@ fn pass(
     heap: &Heap,
     races: &mut Detector,
     lints: &mut Option<Box<Lints>>,
-    agent: AgentId,
+    (agent, asked): (AgentId, (&'static str, Option<At>)),
 ) -> Option<u64> {
     loop {
         let (pe, word) = (condition.pe, condition.variable());
@@ -293,6 +298,7 @@ fn pass(
         if let Some(lints) = lints {
             lints.notice(&Notice::Ends { agent, word }, races);
         }
+        look(lints, races, agent, (pe, word), asked);
         races.acquire(agent, pe, word, !condition.wait.signal);
         condition.advance();
         if condition.is_over() {

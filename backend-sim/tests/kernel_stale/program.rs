@@ -5,7 +5,7 @@ use std::fmt::Write;
 use proptest::prelude::*;
 
 /// Words, one after the other on each PE.
-pub(crate) const WORDS: usize = 3;
+pub(crate) const WORDS: usize = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {

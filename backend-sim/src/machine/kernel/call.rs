@@ -373,6 +373,7 @@ impl Machine {
             return Progress::Blocked;
         };
         let size = look.select.dtype.size();
+        words.iter().for_each(|&word| self.lint_look(agent, (pe, word)));
         for &index in &selected.indices {
             let word = Span { start: look.select.vars.start + index as usize * size, len: size, ..look.select.vars };
             self.races.acquire(agent, pe, word, true);

@@ -130,9 +130,10 @@ impl Machine {
         if let Some(lints) = &mut self.lints {
             let by = By::Agent { agent, time: self.races.last_step(agent), asked };
             let waits = self.kernels.blocks[id].launched.code.module.is_look(access.place);
-            let (place, replaces, is_part) = ((pe, span), !access.commutes, access.within != Within::Alone);
+            let (is_load, replaces) = (access.kind == AccessKind::Load, !access.commutes);
+            let (place, is_part) = ((pe, span), access.within != Within::Alone);
             let before = self.heap.load(pe, span);
-            let strong = Strong { by, place, reads, writes, replaces, waits, is_part, before };
+            let strong = Strong { by, place, reads, writes, is_load, replaces, waits, is_part, before };
             lints.notice(&Notice::Strong(strong), &mut self.races);
             missed = lints.take_missed();
         }
