@@ -147,10 +147,24 @@ pub enum Loads {
     #[default]
     Newest,
     /// At the loads where that lint would be found, the oldest value that PTX allows: it misses all writes that no synchronization, no pair of
-    /// sequential fences and no earlier read puts before the load. So a program's own check fails where it relies on more. Loads that end a loop find the
-    /// newest value: they only end it later. At one line, a thread misses writes to a word once. A run does not mix the two readings, so each shows what the
-    /// other does not. This needs happens-before from the race detector, so it is not possible with [`Races::Ignore`].
+    /// sequential fences and no earlier read puts before the load. So a program's own check fails where it relies on more.
+    ///
+    /// Loads that end a loop find the newest value: they only end it later. So do atomics, loads of a word that is written in another size, a load that has
+    /// missed the same writes before, by the same thread at the same line, and one whose miss alone would put two sequential fences in order. A proof still says
+    /// then what it supposes. A load finds the newest value or the oldest one, and none between them.
+    ///
+    /// This needs happens-before from the race detector, so it is not possible with [`Races::Ignore`].
     Oldest,
+}
+
+impl Loads {
+    /// What of these orders a search may leave out. What a load misses depends on when waits of its thread have looked.
+    pub(crate) fn reduces(self, reduce: Reduce) -> Reduce {
+        match self {
+            Loads::Newest => reduce,
+            Loads::Oldest => reduce.min(Reduce::Counters),
+        }
+    }
 }
 
 /// The most pieces of a transfer.

@@ -5,7 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::config::{Config, Loads, Races};
+use crate::config::{Config, Races};
 use crate::limits::Bound;
 use crate::lint::LintKind;
 use crate::simulation::Run;
@@ -116,8 +116,8 @@ pub struct Explored {
     /// Whether an exhaustive search left out polls that would have read nothing new. It is complete then for loops that only poll, and
     /// not for those that count how often.
     pub polls: bool,
-    /// Whether PTX lets a strong load of a kernel find an older value than a schedule shows ([`LintKind::StaleLoad`]), where that was looked for: in
-    /// exhaustive searches, and under [`Config::strict`]. A proof supposes then that it does not, unless loads find [the oldest values](crate::Loads::Oldest).
+    /// Whether PTX lets a strong load of a kernel find an older value than it has found in a schedule ([`LintKind::StaleLoad`]), where that was looked for: in
+    /// exhaustive searches, under [`Config::strict`], and with [`Loads::Oldest`](crate::Loads::Oldest). A proof supposes then that it does not.
     pub stale_loads: bool,
     /// Whether an exhaustive search visited every schedule, and none was given up.
     pub complete: bool,
@@ -181,7 +181,7 @@ impl Explored {
         self.given_up += u64::from(run.unseen.is_some());
         self.polls_bounded += u64::from(run.unseen == Some(Unseen::Polls));
         self.findings += u64::from(run.has_finding());
-        self.stale_loads |= run.verdict.lints.iter().any(|lint| lint.kind == LintKind::StaleLoad);
+        self.stale_loads |= run.verdict.lints.iter().any(|lint| lint.kind == LintKind::StaleLoad && !lint.is_shown);
         self.steps += run.steps;
     }
 
@@ -233,7 +233,7 @@ impl Explored {
             let absent = if config.races == Races::Find { NO_RACE_EITHER } else { ABSENT };
             let values = if config.values_matter { "" } else { UNLESS_VALUES_MATTER };
             let polls = if self.polls { UNLESS_POLLS_ARE_COUNTED } else { "" };
-            let stale = if self.stale_loads && config.loads == Loads::Newest { UNLESS_LOADS_ARE_STALE } else { "" };
+            let stale = if self.stale_loads { UNLESS_LOADS_ARE_STALE } else { "" };
             return format!("proved for {cluster}: {classes}, {absent}{values}{polls}{stale}");
         }
         let (what, seen) = match findings {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use onesided::{At, Error, Result};
 use smallvec::{SmallVec, smallvec};
 
-use crate::config::{Config, Loads, Quiet, Races, Reduce};
+use crate::config::{Config, Quiet, Races};
 use crate::coroutine::must_be_alone;
 use crate::crew::Crew;
 use crate::determinism::not_deterministic;
@@ -123,7 +123,8 @@ impl Simulation {
     ) -> Result<End> {
         let limits = self.limits(schedules);
         self.engine.ends_at(limits.deadline());
-        let (proof, reduce) = (self.config().races == Races::Find, self.config().reduce);
+        let Config { races, loads, reduce, .. } = *self.config();
+        let (proof, reduce) = (races == Races::Find, loads.reduces(reduce));
         if let Some(class) = &mut self.class {
             **class = Class::new(proof, reduce);
         }
@@ -198,15 +199,13 @@ impl Simulation {
         gather: impl FnOnce(&mut Simulation, &Setup, &mut Body<'_, T>) -> Result<End>,
     ) -> Result<End> {
         let Config { races, quiet, loads, reduce, .. } = *self.config();
-        // what a load misses depends on when waits of its thread have looked
-        let reduce = if loads == Loads::Oldest { reduce.min(Reduce::Counters) } else { reduce };
         let (proof, limits) = (races == Races::Find, self.limits(limit));
         self.engine.ends_at(limits.deadline());
         let setup = Setup { deadline: limits.deadline(), ..Setup::default() };
         let by_thread = proof && quiet == Quiet::Pe;
         let (finish, outlook) = (self.finisher(), Arc::clone(&self.outlook));
         gather(self, &setup, &mut |crew| {
-            let (mut explored, mut all) = (Explored::default(), All::new(proof, reduce, by_thread));
+            let (mut explored, mut all) = (Explored::default(), All::new(proof, loads.reduces(reduce), by_thread));
             outlook.tell(&explored);
             let (mut was_by_thread, mut races, mut marked) = (false, false, false);
             loop {

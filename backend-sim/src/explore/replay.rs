@@ -38,7 +38,7 @@ impl Chooser for Replay<'_> {
 
     fn prepare(&mut self, machine: &mut Machine) {
         if self.proof {
-            let assumed = Assumptions::new(true, Reduce::Everything); // waits learn the same
+            let assumed = Assumptions::new(true, machine.config.loads.reduces(Reduce::Everything)); // waits learn the same
             machine.assume(Box::new(if self.stepwise { assumed.stepwise() } else { assumed }));
         }
     }

@@ -140,6 +140,8 @@ pub struct Lint {
     pub between: Option<LintSite>,
     /// How often it was seen in the run.
     pub times: u64,
+    /// Whether the run shows each time what it can lead to: loads have found [old values](crate::Loads::Oldest).
+    pub is_shown: bool,
 }
 
 impl fmt::Display for LintSite {
@@ -155,13 +157,16 @@ impl fmt::Display for LintSite {
 
 impl fmt::Display for Lint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Lint { kind, first, second, between, times } = self;
+        let Lint { kind, first, second, between, times, is_shown } = self;
         let (what, instead) = kind.explanation();
         write!(f, "{}: {first} and {second}", kind.name())?;
         if let Some(between) = between {
             write!(f, ", with {between} between them")?;
         }
         write!(f, "\n    {what}\n    better: {instead}")?;
+        if *is_shown {
+            f.write_str("\n    this run shows it: the load has found an older value")?;
+        }
         match times {
             1 => Ok(()),
             more => write!(f, "\n    {more} times in this run"),
@@ -178,8 +183,23 @@ pub(super) struct Found(BTreeMap<Calls, Lint>);
 
 impl Found {
     pub(super) fn note(&mut self, kind: LintKind, first: LintSite, second: LintSite, between: Option<LintSite>) {
+        self.note_shown(kind, first, second, between, false);
+    }
+
+    /// The same; `is_shown`: the run shows what it can lead to.
+    pub(super) fn note_shown(
+        &mut self,
+        kind: LintKind,
+        first: LintSite,
+        second: LintSite,
+        between: Option<LintSite>,
+        is_shown: bool,
+    ) {
         let calls = (kind, (first.at, first.call), (second.at, second.call));
-        self.0.entry(calls).or_insert(Lint { kind, first, second, between, times: 0 }).times += 1;
+        let new = Lint { kind, first, second, between, times: 0, is_shown: true };
+        let lint = self.0.entry(calls).or_insert(new);
+        lint.times += 1;
+        lint.is_shown &= is_shown;
     }
 
     pub(super) fn lints(&self) -> Vec<Lint> {

@@ -158,7 +158,7 @@ impl StaleLoad {
         let can =
             |write: &Write| write.before.1 == len && !self.order.would_order_fences(of(write), agent, known.races);
         let shown = shows && unseen.iter().any(is_missed) && unseen.iter().all(can);
-        known.found.note(LintKind::StaleLoad, write.site, site, None);
+        known.found.note_shown(LintKind::StaleLoad, write.site, site, None, shown);
         if shown {
             let Write { before: (value, _), ref told, .. } = unseen[0];
             known.missed.older = Some(Older { value, tells: Rc::clone(told.as_ref().expect("it is kept")) });

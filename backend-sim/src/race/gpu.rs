@@ -306,8 +306,19 @@ impl Detector {
         (told, by_kernels): (Option<Told>, Option<Told>),
         nearby: Option<&Nearby>,
     ) -> Heard {
-        let told = self.told_to_a_load(agent, pe, told, by_kernels);
         self.hears(agent, pe, word);
+        self.heard_of(agent, pe, (told, by_kernels), nearby)
+    }
+
+    /// The same of what a word has told earlier, which is all that the agent reads.
+    pub(crate) fn heard_of(
+        &mut self,
+        agent: AgentId,
+        pe: PeId,
+        (told, by_kernels): (Option<Told>, Option<Told>),
+        nearby: Option<&Nearby>,
+    ) -> Heard {
+        let told = self.told_to_a_load(agent, pe, told, by_kernels);
         let [block, gpu] = places(agent, &self.agents);
         let mut heard: Heard = told.into_iter().map(|told| (told, Scope::Sys)).collect();
         for (&place, Narrow { told, fence }) in nearby.into_iter().flatten() {

@@ -164,10 +164,10 @@ impl Machine {
         }
     }
 
-    /// The same, where the word told that.
-    pub(super) fn heard_as_of(&mut self, agent: AgentId, word: (PeId, Span), tells: &Tells) -> Heard {
+    /// The same, where it reads what the word of a PE told earlier.
+    pub(super) fn heard_as_of(&mut self, agent: AgentId, pe: PeId, tells: &Tells) -> Heard {
         let Tells { told, by_kernels, nearby, .. } = tells;
-        self.races.heard_since(agent, word, (told.clone(), by_kernels.clone()), nearby.as_deref())
+        self.races.heard_of(agent, pe, (told.clone(), by_kernels.clone()), nearby.as_deref())
     }
 }
 

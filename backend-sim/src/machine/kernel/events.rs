@@ -30,8 +30,8 @@ pub(in crate::machine) struct Accesses {
 /// What an access has found, and what it has left.
 pub(super) type Values = (Option<u64>, Option<u64>);
 
-/// A word, and what an access of it has found and left.
-type Last = ((PeId, Span), Values);
+/// A word, what an access of it has found and left, and whether that was an old value.
+type Last = ((PeId, Span), Values, bool);
 
 impl Machine {
     /// Whether the run is recorded.
@@ -40,7 +40,7 @@ impl Machine {
         self.record.is_some()
     }
 
-    /// A thread accesses a word, where the run is recorded. Returns the event, if it is one, and of what type its value is.
+    /// A thread accesses a word, where the run is recorded. `older`: a load finds an old value. Returns the event, if it is one, and of what type its value is.
     #[cold]
     pub(super) fn record_access(
         &mut self,
@@ -48,7 +48,7 @@ impl Machine {
         access: &Access,
         at: At,
         word: (PeId, Span),
-        values: Values,
+        (values, older): (Values, bool),
     ) -> Option<(usize, DType)> {
         let (pe, span) = word;
         if self.kernels.workspaces.has(pe, span.alloc) {
@@ -68,7 +68,8 @@ impl Machine {
         if strong {
             let (last, times) = record.accesses.strong.entry((thread, at)).or_default();
             *times += 1;
-            if last.replace((word, values)) == Some((word, values)) || *times > STRONG {
+            let this = (word, values, older);
+            if last.replace(this) == Some(this) || *times > STRONG {
                 return None;
             }
         }
@@ -79,7 +80,7 @@ impl Machine {
             _ => DType::U64,
         };
         let (call, writes) = (name_of(access), values.1.is_some());
-        let kind = EventKind::Access { call, of: pe.0, span, writes, strong, older: false, by: None };
+        let kind = EventKind::Access { call, of: pe.0, span, writes, strong, older, by: None };
         let number = self.record.as_ref()?.trace.len();
         let event = self.note_by(thread, kind, at);
         event.implied = true;
@@ -88,13 +89,5 @@ impl Machine {
             (found, left) => found.or(left).map(|value| Moved::one(dtype, value)),
         };
         Some((number, dtype))
-    }
-
-    /// The load of this event has found an old value.
-    pub(super) fn record_older(&mut self, event: usize) {
-        let record = self.record.as_mut().expect("the run is recorded");
-        if let EventKind::Access { older, .. } = &mut record.trace[event].kind {
-            *older = true;
-        }
     }
 }

@@ -21,10 +21,14 @@ use crate::config::Quiet;
 use crate::lint::{By, Missed, Notice, Strong};
 use crate::race::{How, Lack, Scoped, StrongWrite, Told, join_told, takes_in_blocks};
 
+/// So many words that a line has read are told apart.
+const MOST_WORDS: usize = 32;
+
 /// What a block's relaxed accesses have brought, and what its next relaxed stores tell.
 #[derive(Debug, Default)]
 pub(super) struct Heard {
-    /// What each thread has read by strong loads since its last fence: one for each line and scope, so a loop without a fence does not add up.
+    /// What each thread has read by strong loads since its last fence: one for each line, scope and word, and not too many for a line, so a loop without a fence
+    /// does not add up.
     pending: BTreeMap<usize, Vec<Pending>>,
     /// What each thread's fences tell that are behind the last barrier of all threads, its own and those that it comes after.
     fenced: BTreeMap<usize, Scoped>,
@@ -50,7 +54,7 @@ struct Pending {
     /// When the thread read there last, and where in a kernel's text; shared memory's words have no line.
     time: u64,
     at: Option<At>,
-    /// The word of global memory that was read, if it was always the same.
+    /// The word of global memory that was read; `None` if there were too many.
     word: Option<(PeId, AllocId, usize)>,
 }
 
@@ -90,7 +94,10 @@ impl Heard {
 
     fn reads(&mut self, thread: usize, read: Pending) {
         let pending = self.pending.entry(thread).or_default();
-        match pending.iter_mut().find(|known| (known.scope, known.at) == (read.scope, read.at)) {
+        let of_line = |known: &Pending| (known.scope, known.at) == (read.scope, read.at);
+        let is_full =
+            pending.len() >= MOST_WORDS && pending.iter().filter(|known| of_line(known)).count() >= MOST_WORDS;
+        match pending.iter_mut().find(|known| of_line(known) && (known.word == read.word || is_full)) {
             Some(known) => {
                 known.told.join(&read.told);
                 known.time = read.time;
@@ -142,7 +149,7 @@ impl Machine {
         }
         let heard = match &missed.older {
             _ if !reads => crate::race::Heard::new(),
-            Some(older) => self.heard_as_of(agent, (pe, span), &older.tells),
+            Some(older) => self.heard_as_of(agent, pe, &older.tells),
             None => self.heard(agent, ending, (pe, span)),
         };
         let word = Some((pe, span.alloc, span.start));
@@ -395,9 +402,27 @@ impl Machine {
 
 #[cfg(test)]
 mod tests {
-    use super::{Heard, Pending, Scope};
+    use super::{AllocId, Heard, MOST_WORDS, PeId, Pending, Scope};
     use crate::machine::AgentId;
     use crate::race::Told;
+
+    /// A loop goes over many flags. An acquire of one of the first acquires what was read there.
+    #[test]
+    fn the_words_that_a_line_has_read_are_told_apart_while_they_are_few() {
+        let mut heard = Heard::default();
+        let word = |number| Some((PeId(0), AllocId(0), 8 * number));
+        for number in 0..1000 {
+            let told = Told::of(AgentId(3), 1 + number as u64);
+            heard.reads(7, Pending { told, scope: Scope::Sys, time: 0, at: None, word: word(number) });
+        }
+        let pending = &heard.pending[&7];
+        assert_eq!(pending.len(), MOST_WORDS);
+        assert_eq!(
+            pending.iter().filter(|read| read.word == word(1)).map(|read| read.told.steps(AgentId(3))).max(),
+            Some(2)
+        );
+        assert_eq!(pending.iter().map(|read| read.told.steps(AgentId(3))).max(), Some(1000));
+    }
 
     /// Each store of a loop tells something else, and the next load reads it.
     #[test]

@@ -184,10 +184,7 @@ impl World for KernelWorld<'_> {
             None => self.machine.load_from_peer(self.agent, pe, span),
         };
         if access.kind != AccessKind::Inspect {
-            let event = self.record(access, (pe, span), (Some(value), None));
-            if let Some((number, _)) = event.filter(|_| self.is_old) {
-                self.machine.record_older(number);
-            }
+            self.record(access, (pe, span), (Some(value), None));
         }
         if !matches!(access.kind, AccessKind::Atomic(_)) {
             self.done(access);
@@ -417,7 +414,8 @@ impl KernelWorld<'_> {
         if !self.machine.is_recorded() {
             return None;
         }
-        self.machine.record_access(self.block, access, self.code.at(access.place), word, values)
+        let older = self.is_old && access.kind == AccessKind::Load && access.order.is_strong();
+        self.machine.record_access(self.block, access, self.code.at(access.place), word, (values, older))
     }
 
     /// The same, of accesses that happen together.
