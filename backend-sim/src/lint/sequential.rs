@@ -32,16 +32,7 @@ pub(super) struct Sequential {
     others: BTreeMap<AgentId, Vec<(u64, Rc<Upto>)>>,
     words: BTreeMap<Word, Accessed>,
     fences: BTreeMap<AgentId, Vec<Fence>>,
-    missed: Vec<Miss>,
     kept: usize,
-}
-
-/// A load has missed a write: so the write comes behind the load.
-#[derive(Debug)]
-struct Miss {
-    write: Access,
-    load: Access,
-    before: Rc<Upto>,
 }
 
 /// A sequential fence of an agent.
@@ -91,41 +82,22 @@ impl Sequential {
         for (&agent, all) in self.others.iter().filter(|_| in_kernel) {
             add(agent, known(agent), all);
         }
-        self.come_behind_misses(&mut before);
         before
     }
 
-    /// What comes behind writes that loads have missed also comes behind these loads.
-    fn come_behind_misses(&self, before: &mut Upto) {
-        let mut grows = !self.missed.is_empty();
-        while std::mem::take(&mut grows) {
-            for Miss { write, load, before: earlier } in &self.missed {
-                if is_behind(before, *write) && !is_behind(before, *load) {
-                    come_behind(before, *load, earlier);
-                    grows = true;
-                }
-            }
-        }
-    }
-
-    /// An access is made, behind these others and those of its word, but for the last writes that it misses.
-    pub(super) fn made(&mut self, access: &Strong<'_>, mut before: Upto, missed: &[Access], races: &Detector) {
+    /// An access is made, behind these others and those of its word, but for the last writes if it misses them.
+    pub(super) fn made(&mut self, access: &Strong<'_>, mut before: Upto, misses: bool, races: &Detector) {
         let Strong { by, place, reads, writes, replaces, waits, .. } = *access;
         let (agent, time) = (by.agent(), by.time());
         let word = self.words.entry(key(place.0, place.1)).or_default();
-        if reads && missed.is_empty() {
+        if reads && !misses {
             join(&mut before, &word.writes);
         }
         if writes {
             word.reads.iter().for_each(|(&agent, (time, earlier))| come_behind(&mut before, (agent, *time), earlier));
         }
-        self.come_behind_misses(&mut before);
-        let word = self.words.entry(key(place.0, place.1)).or_default();
         let all = if races.is_in_kernel(agent) { &mut self.in_kernels } else { &mut self.others };
         let before = keep(all.entry(agent).or_default(), &mut self.kept, time, before);
-        let load = (agent, time);
-        self.missed.extend(missed.iter().map(|&write| Miss { write, load, before: Rc::clone(&before) }));
-        self.kept += missed.len();
         if writes {
             if replaces {
                 word.writes.clear();

@@ -123,11 +123,7 @@ impl StaleLoad {
             let told = (known.loads == Loads::Oldest).then(|| Rc::new(Tells::of(known.races, pe, span)));
             history.writes.push(Write { agent, time, ticket, reads: access.reads, is_marked, site, before, told });
         }
-        let missed: Vec<Access> = match known.missed.older {
-            Some(_) => history.writes[behind..].iter().map(|write| (write.agent, write.time)).collect(),
-            None => Vec::new(),
-        };
-        self.order.made(access, before, &missed, known.races);
+        self.order.made(access, before, known.missed.older.is_some(), known.races);
     }
 
     /// An access reads, behind others. Returns how many of the word's writes it comes after: all, unless it finds an old value.
