@@ -410,7 +410,7 @@ mod tests {
     #[test]
     fn the_words_that_a_line_has_read_are_told_apart_while_they_are_few() {
         let mut heard = Heard::default();
-        let word = |number| Some((PeId(0), AllocId(0), 8 * number));
+        let word = |number: usize| Some((PeId(0), AllocId(0), 8 * number));
         for number in 0..1000 {
             let told = Told::of(AgentId(3), 1 + number as u64);
             heard.reads(7, Pending { told, scope: Scope::Sys, time: 0, at: None, word: word(number) });
