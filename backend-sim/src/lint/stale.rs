@@ -148,21 +148,21 @@ impl StaleLoad {
         let unseen = &unread[unread.iter().rposition(is_seen).map_or(0, |last| last + 1)..];
         let Some(write) = unseen.iter().find(|write| is_missed(write)) else { return all };
         let site = access.by.site(known.races);
-        let missed = history.missed.get(&(agent, site.at)).map_or(0, |upto| upto.saturating_sub(all - unseen.len()));
-        let unseen = unseen.get(missed..).unwrap_or_default();
-        let (of, len) = (|write: &Write| (write.agent, write.time), access.place.1.len);
-        let can =
-            |write: &Write| write.before.1 == len && !self.order.would_order_fences(of(write), agent, known.races);
-        let shown = shows && unseen.iter().any(is_missed) && unseen.iter().all(can);
+        let missed = history.not_missed_at(agent, site.at, unseen);
+        let can_be_shown = |write: &Write| {
+            let of_this_size = write.before.1 == access.place.1.len;
+            of_this_size && !self.order.would_order_fences((write.agent, write.time), agent, known.races)
+        };
+        let shown = shows && missed.iter().any(is_missed) && missed.iter().all(can_be_shown);
         known.found.note_shown(LintKind::StaleLoad, write.site, site, None, shown);
-        if shown {
-            let Write { before: (value, _), ref told, .. } = unseen[0];
-            known.missed.older = Some(Older { value, tells: Rc::clone(told.as_ref().expect("it is kept")) });
-            let behind = all - unseen.len();
-            history.missed.insert((agent, site.at), all);
-            return behind;
+        if !shown {
+            return all;
         }
-        all
+        let Write { before: (value, _), ref told, .. } = missed[0];
+        known.missed.older = Some(Older { value, tells: Rc::clone(told.as_ref().expect("it is kept")) });
+        let behind = all - missed.len();
+        history.missed.insert((agent, site.at), all);
+        behind
     }
 }
 
@@ -185,6 +185,13 @@ impl History {
             Some(reads[last].1)
         });
         &self.writes[read.max().unwrap_or(0)..]
+    }
+
+    /// Of the last updates, those that an agent has not missed before at a line.
+    fn not_missed_at<'a>(&self, agent: AgentId, line: At, last: &'a [Write]) -> &'a [Write] {
+        let upto = self.missed.get(&(agent, line)).copied().unwrap_or(0);
+        let seen = self.writes.len() - last.len();
+        last.get(upto.saturating_sub(seen)..).unwrap_or_default()
     }
 
     /// An agent reads behind so many of the writes.
