@@ -49,7 +49,15 @@ pub fn cluster<B: onesided::Backend>(case: &Case<B>, profile: Profile) -> Config
 /// # Errors
 /// When the case cannot be run at all, or is not deterministic: see [`Simulation::explore`].
 pub fn visit(case: &Case<Sim>, profile: Profile, how: Explore) -> Result<Visited> {
-    let mut simulation = Simulation::new(cluster(case, profile))?;
+    visit_on(cluster(case, profile), case, how)
+}
+
+/// The same on another cluster than the usual one.
+///
+/// # Errors
+/// As [`visit`].
+pub fn visit_on(cluster: Config, case: &Case<Sim>, how: Explore) -> Result<Visited> {
+    let mut simulation = Simulation::new(cluster)?;
     simulation.stop_when(interrupt::flag());
     let mut tallies: BTreeMap<String, (u64, Run<Seen>)> = BTreeMap::new();
     let mut text = String::new();

@@ -8,9 +8,9 @@ use onesided::{DType, SignalOp, Source};
 use onesided_conformance::case::Case;
 use onesided_conformance::expected::{Folder, print};
 use onesided_conformance::known;
-use onesided_conformance::outcome::in_order;
+use onesided_conformance::outcome::{LIMIT, cluster, in_order, visit_on};
 use onesided_conformance::suite::{cases, kernels};
-use onesided_sim::{EventKind, LintKind, Profile, Sim};
+use onesided_sim::{Config, EventKind, Explore, LintKind, Loads, Profile, Sim};
 
 /// The chapters of the API, in the order of the suite.
 const CHAPTERS: [&str; 14] = [
@@ -56,6 +56,39 @@ fn cases_whose_strong_loads_can_find_older_values() {
     device/store_then_load
     device/store_then_load_with_one_fence
     device/store_then_load_with_fences_of_the_gpu
+    device/release_then_acquire
+    device/add_then_load
+    device/exchange_then_load
+    device/fetch_then_load
+    device/own_store_then_load_there
+    device/relaxed_look_then_load
+    device/blocks_store_then_load
+    device/strong_data_then_flag
+    device/store_then_load_with_acq_rel_fences
+    device/store_then_load_with_one_acq_rel_fence
+    device/packet_in_two_loads
+    ");
+}
+
+/// Where no load can miss anything, the oldest values that PTX allows are the newest.
+#[test]
+fn cases_with_other_outcomes_where_loads_find_the_oldest_values() {
+    let (cases, mut differ) = (cases::<Sim>(), Vec::new());
+    for case in cases.iter().filter(|case| chapter(case) == "device") {
+        let newest = cluster(case, Profile::Spec);
+        let oldest = Config { loads: Loads::Oldest, ..newest.clone() };
+        let [newest, oldest] = [newest, oldest].map(|cluster| {
+            let visited = visit_on(cluster, case, Explore::All { limit: LIMIT }).unwrap();
+            assert!(visited.complete, "{}", case.name);
+            visited.outcomes.into_keys().collect::<Vec<_>>()
+        });
+        if newest != oldest {
+            differ.push(&case.name[..]);
+        }
+    }
+    insta::assert_snapshot!(differ.join("\n"), @r"
+    device/store_then_load
+    device/store_then_load_with_one_fence
     device/release_then_acquire
     device/add_then_load
     device/exchange_then_load
