@@ -170,13 +170,13 @@ fn drive<C: Chooser>(
         return (Verdict { races: machine.races(), ..verdict }, unseen);
     }
     if let VerdictKind::Finished = kind {
-        let (races, intended, lints) = (machine.races(), machine.intended(), machine.lints());
+        let (races, intended, (lints, lints_cut)) = (machine.races(), machine.intended(), machine.lints());
         let kind = match kind {
             _ if finds_races && !races.is_empty() => VerdictKind::Race,
             _ if strict && !lints.is_empty() => VerdictKind::Lint,
             kind => kind,
         };
-        return (Verdict { kind, races, intended, lints, ..Verdict::finished() }, unseen);
+        return (Verdict { kind, races, intended, lints, lints_cut, ..Verdict::finished() }, unseen);
     }
     let mut verdict = report(&mut machine, kind);
     let at_the_limit = matches!(verdict.kind, VerdictKind::StepLimit { .. });
@@ -206,14 +206,14 @@ fn drive<C: Chooser>(
 
 /// What is to be said of a run that does not end well, as it stands now.
 fn report(machine: &mut Machine, kind: VerdictKind) -> Verdict {
-    let (races, intended, lints) = (machine.races(), machine.intended(), machine.lints());
+    let (races, intended, (lints, lints_cut)) = (machine.races(), machine.intended(), machine.lints());
     let mut agents = machine.agents_report();
     if let VerdictKind::Failed { pe, .. } | VerdictKind::Panicked { pe, .. } = kind {
         let host = agents.iter_mut().find(|agent| agent.pe == pe && agent.stream.is_none());
         host.expect("every host is in the report").standing = Standing::Failed;
     }
     let undelivered = if kind.is_ok() { Vec::new() } else { machine.undelivered(kind.failed_pe()) };
-    Verdict { kind, given_up: None, races, intended, lints, agents, undelivered, reads: Vec::new() }
+    Verdict { kind, given_up: None, races, intended, lints, lints_cut, agents, undelivered, reads: Vec::new() }
 }
 
 /// After how many steps the deadline is checked. A step takes time in proportion to what is in flight.

@@ -117,7 +117,8 @@ pub struct Explored {
     /// not for those that count how often.
     pub polls: bool,
     /// Whether PTX lets a strong load of a kernel find an older value than it has found in a schedule ([`LintKind::StaleLoad`]), where that was looked for: in
-    /// exhaustive searches, under [`Config::strict`], and with [`Loads::Oldest`](crate::Loads::Oldest). A proof supposes then that it does not.
+    /// exhaustive searches, under [`Config::strict`], and with [`Loads::Oldest`](crate::Loads::Oldest). Or a run has made so many strong accesses that the last ones were not looked at
+    /// ([`Verdict::lints_cut`](crate::Verdict::lints_cut)). A proof supposes then that it does not.
     pub stale_loads: bool,
     /// Whether an exhaustive search visited every schedule, and none was given up.
     pub complete: bool,
@@ -181,6 +182,7 @@ impl Explored {
         self.given_up += u64::from(run.unseen.is_some());
         self.polls_bounded += u64::from(run.unseen == Some(Unseen::Polls));
         self.findings += u64::from(run.has_finding());
+        self.stale_loads |= run.verdict.lints_cut;
         self.stale_loads |= run.verdict.lints.iter().any(|lint| lint.kind == LintKind::StaleLoad && !lint.is_shown);
         self.steps += run.steps;
     }

@@ -28,6 +28,9 @@ pub struct Verdict {
     /// What works by luck or without a promise, by kind and line. Recorded runs have it, and under [`Config::strict`](crate::Config::strict) all
     /// runs do; those of a search of all schedules have what is about kernels' strong loads. It is not printed, unless it is the finding.
     pub lints: Vec<Lint>,
+    /// Whether so much happened that from some moment on strong loads of kernels were no longer looked at
+    /// ([`LintKind::StaleLoad`](crate::LintKind::StaleLoad)).
+    pub lints_cut: bool,
     /// Every host, and every stream that had work left. Empty when the run finished.
     pub agents: Vec<AgentState>,
     /// What was in flight then, by PE and order of issue: to the PE that failed, if there is one and it was sent
@@ -263,6 +266,7 @@ impl Verdict {
             races: Vec::new(),
             intended: Vec::new(),
             lints: Vec::new(),
+            lints_cut: false,
             agents: Vec::new(),
             undelivered: Vec::new(),
             reads: Vec::new(),

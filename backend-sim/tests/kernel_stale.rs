@@ -193,6 +193,32 @@ fn a_search_with_the_oldest_values_shows_what_loads_can_miss() {
     }
 }
 
+/// Each ticket comes behind all tickets before it, so this many are too much to be kept.
+#[test]
+fn strong_accesses_that_were_not_looked_at_are_supposed_to_keep_their_order() {
+    for (threads, cut) in [(64, false), (1024, true)] {
+        let strict = Config { strict: true, ..Config::pes(1) };
+        let program = |pe: &Pe<Sim>| {
+            let (words, seen) = (pe.alloc_zeroed::<u64>(1)?, pe.alloc_zeroed::<u64>(1)?);
+            run(
+                pe,
+                &Source::ptx("stale.ptx", STALE),
+                "takes_tickets",
+                &Grid::new(1, threads).collective(),
+                args![&words, &seen],
+            )?;
+            pe.free(seen)?;
+            pe.free(words)
+        };
+        let explored = Simulation::new(strict).unwrap().explore(Explore::random(1, 1), program, |run| {
+            assert!(run.is_ok(), "{}", run.verdict);
+            assert_eq!(run.verdict.lints_cut, cut);
+            ControlFlow::<()>::Continue(())
+        });
+        assert_eq!(explored.unwrap().stale_loads, cut);
+    }
+}
+
 /// A proof with old values still supposes something where a load has found the newest value and may miss it.
 #[test]
 fn a_proof_with_old_values_says_what_it_supposes() {

@@ -300,12 +300,13 @@ impl Lints {
         }
     }
 
-    /// What was found, by kind and line. A search may let others go on, so what loads can miss is still known.
-    pub(crate) fn found(&mut self, races: &mut Detector) -> Vec<Lint> {
+    /// What was found, by kind and line, and whether loads were no longer looked at from some moment on. A search may let others go on, so what loads can
+    /// miss is still known.
+    pub(crate) fn found(&mut self, races: &mut Detector) -> (Vec<Lint>, bool) {
         let stale = std::mem::take(&mut self.stale);
         self.notice(&Notice::Known, races);
         self.stale = stale;
-        self.found.lints()
+        (self.found.lints(), self.found.is_cut)
     }
 }
 

@@ -179,7 +179,11 @@ type Calls = (LintKind, (At, &'static str), (At, &'static str));
 
 /// The lints of a run so far: one for each kind and pair of calls.
 #[derive(Debug, Default)]
-pub(super) struct Found(BTreeMap<Calls, Lint>);
+pub(super) struct Found {
+    lints: BTreeMap<Calls, Lint>,
+    /// Whether strong loads were no longer looked at from some moment on.
+    pub(super) is_cut: bool,
+}
 
 impl Found {
     pub(super) fn note(&mut self, kind: LintKind, first: LintSite, second: LintSite, between: Option<LintSite>) {
@@ -197,12 +201,12 @@ impl Found {
     ) {
         let calls = (kind, (first.at, first.call), (second.at, second.call));
         let new = Lint { kind, first, second, between, times: 0, is_shown: true };
-        let lint = self.0.entry(calls).or_insert(new);
+        let lint = self.lints.entry(calls).or_insert(new);
         lint.times += 1;
         lint.is_shown &= is_shown;
     }
 
     pub(super) fn lints(&self) -> Vec<Lint> {
-        self.0.values().cloned().collect()
+        self.lints.values().cloned().collect()
     }
 }

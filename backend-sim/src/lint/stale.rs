@@ -100,6 +100,7 @@ impl Rule for StaleLoad {
 impl StaleLoad {
     fn accessed(&mut self, access: &Strong<'_>, known: &mut Known<'_>) {
         if self.order.is_full() {
+            known.found.is_cut |= access.reads && !access.waits;
             return;
         }
         let before = self.order.before(&access.by, known.races);

@@ -270,9 +270,9 @@ impl Machine {
         }
     }
 
-    /// The lints that were found.
-    pub(crate) fn lints(&mut self) -> Vec<Lint> {
-        self.lints.as_mut().map_or_else(Vec::new, |lints| lints.found(&mut self.races))
+    /// The lints that were found, and whether strong loads were no longer looked at from some moment on.
+    pub(crate) fn lints(&mut self) -> (Vec<Lint>, bool) {
+        self.lints.as_mut().map_or_else(Default::default, |lints| lints.found(&mut self.races))
     }
 
     /// Tells the lints of something, where they are looked for.
