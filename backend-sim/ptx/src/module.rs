@@ -44,6 +44,8 @@ pub struct Kernel {
     pub max_threads: Option<u32>,
     /// Exactly these dimensions a block must have (`.reqntid`).
     pub required_threads: Option<[u32; 3]>,
+    /// The dimensions of the clusters that its blocks form (`.reqnctapercluster`, CUDA's `__cluster_dims__`).
+    pub cluster: Option<[u32; 3]>,
     /// Whether it synchronizes the grid: then it must be launched cooperatively.
     pub uses_grid_sync: bool,
     /// Whether it makes bulk copies or reductions, which run beside its threads.

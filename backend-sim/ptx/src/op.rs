@@ -279,7 +279,7 @@ pub(crate) enum Op {
         a: Reg,
         how: u16,
     },
-    /// Arrives at the barrier of the cluster, which is a block, or waits there.
+    /// Arrives at the barrier of the cluster, or waits there.
     Cluster {
         waits: bool,
         releases: bool,
@@ -289,6 +289,11 @@ pub(crate) enum Op {
         d: Reg,
         a: Reg,
         b: Reg,
+    },
+    /// The number in the cluster of the block in whose shared memory an address lies.
+    RankOf {
+        d: Reg,
+        a: Reg,
     },
     /// Marks what the thread does from here on as free to race, for the reason of this number. `None` ends the last mark.
     Mark {
@@ -508,6 +513,15 @@ pub(crate) enum Special {
     BlockSize(u8),
     Block(u8),
     GridSize(u8),
+    /// The position of the cluster, how many clusters there are, the block's position in its cluster, and the cluster's dimensions.
+    Cluster(u8),
+    Clusters(u8),
+    InCluster(u8),
+    ClusterSize(u8),
+    /// The block's number in its cluster, the number of blocks there, and whether the launch forms clusters.
+    Rank,
+    Ranks,
+    HasClusters,
     Lane,
     Warp,
     Warps,

@@ -24,6 +24,7 @@ pub(crate) struct Function<'a> {
     pub(crate) parameters: Vec<Variable<'a>>,
     pub(crate) max_threads: Option<[u32; 3]>,
     pub(crate) required_threads: Option<[u32; 3]>,
+    pub(crate) cluster: Option<[u32; 3]>,
     pub(crate) body: Option<Vec<Statement<'a>>>,
 }
 

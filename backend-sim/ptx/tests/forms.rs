@@ -40,6 +40,11 @@ fn forms_of_multicast_and_of_clusters() {
         barrier.cluster.wait.acquire.aligned;
         mapa.shared::cluster.u32 %r1, %r2, %r3;
         mapa.u64 %rd1, %rd2, %r3;
+        getctarank.u64 %r1, %rd2;
+        cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%r1], [%rd1], %r2, [%r3], %h1;
+        cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster.L2::cache_hint [%r1], [%rd1], %r2, [%r3], %h1, %rd2;
+        cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%r1], [%rd1, {%r2, %r2}], [%r3], %h1;
+        cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster.L2::cache_hint [%r1], [%rd1, {%r2}], [%r3], 3, %rd2;
         red.global.add.v2.f32 [%rd1], {%f1, %f2};
         red.relaxed.gpu.global.v4.bf16x2.add.noftz [%rd1], {%r1, %r2, %r3, %r4};
         atom.global.add.v4.f32 {%f1, %f2, %f3, %f4}, [%rd1], {%f1, %f2, %f3, %f4};

@@ -220,6 +220,10 @@ fn loads_are_what_the_model_says() {
         let (stop, tensor, data) = run(&setup, &body);
         assert_eq!(stop, Stop::Finished, "{map:?}");
         assert!(tensor == setup.tensor && data == expected, "{map:?} at {:?}", setup.corner);
+        // to all blocks of a cluster that has one
+        let to_all = body.replace("::bytes [", "::bytes.multicast::cluster [").replace("}], [%bar];", "}], [%bar], 1;");
+        assert_ne!(to_all, body);
+        assert_eq!(run(&setup, &to_all), (stop, tensor, data), "{map:?} at {:?}", setup.corner);
     }
     assert!(outside > 10_000 && inside > 10_000, "{outside} {inside}");
 }

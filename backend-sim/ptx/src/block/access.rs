@@ -158,7 +158,7 @@ impl Block {
                 Err(self.fault(FaultKind::OutOfBounds, index, place, "global memory is the world's"))
             }
             Space::Shared => {
-                let at = self.shared_range(index, at, bytes, place)?;
+                let at = self.shared_range(index, self.blocks.place(index, at), bytes, place)?;
                 let generic = window::SHARED + at as u64;
                 let strong = self.announce_inside(world, index, memory, generic, AccessKind::Load, place)?;
                 self.touch(
@@ -228,7 +228,7 @@ impl Block {
                 return Err(self.fault(FaultKind::OutOfBounds, index, place, "global memory is the world's"));
             }
             Space::Shared => {
-                let at = self.shared_range(index, at, bytes, place)?;
+                let at = self.shared_range(index, self.blocks.place(index, at), bytes, place)?;
                 let generic = window::SHARED + at as u64;
                 let strong = self.announce_inside(world, index, memory, generic, AccessKind::Store, place)?;
                 let repeats = !strong && self.shared.load(at, bytes) == value & mask(u32::from(bytes) * 8);
@@ -302,7 +302,7 @@ impl Block {
                 (old, at, changed)
             }
             Space::Shared => {
-                let at = self.shared_range(index, at, bytes, place)?;
+                let at = self.shared_range(index, self.blocks.place(index, at), bytes, place)?;
                 let access = self.atomic_access(index, form, window::SHARED + at as u64, place);
                 self.announce(world, &access)?;
                 let touch = Touch {
@@ -430,14 +430,16 @@ impl Block {
         Box::new(Stop::Fault(Box::new(fault.of_address(address))))
     }
 
+    /// A range of shared memory that lies in one block, by its [place](super::blocks::Blocks::place).
     #[inline]
     pub(super) fn shared_range(&self, index: usize, at: u64, bytes: u8, place: Place) -> Result<usize, Halt> {
         // An address of shared memory has 32 bits: one with bits above them is out of bounds.
         let begin = at as u32 as usize;
-        if at >> 32 == 0 && begin + usize::from(bytes) <= self.shared.bytes.len() {
+        if at >> 32 == 0 && self.blocks.owner(begin).1 + usize::from(bytes) <= self.shared_bytes as usize {
             return Ok(begin);
         }
-        Err(self.out_of_bounds(index, "shared", at, bytes, self.shared.bytes.len(), place))
+        let at = if at >> 32 == 0 { self.blocks.owner(begin).1 as u64 } else { at };
+        Err(self.out_of_bounds(index, "shared", at, bytes, self.shared_bytes as usize, place))
     }
 
     fn out_of_bounds(&self, index: usize, space: &str, at: u64, bytes: u8, end: usize, place: Place) -> Halt {
@@ -468,6 +470,7 @@ impl Block {
         let (thread, mut moment) = (touch.thread as u32, 0);
         if checks.races {
             self.tell(world); // what has ordered threads so far was before
+            self.is_alive((at, bytes), &touch)?;
             moment = world.moment(thread);
             self.meets_copies(world, (at, bytes), &touch)?;
             self.meets_product(at, bytes, &touch)?;
@@ -506,7 +509,9 @@ impl Block {
             what(wrote)
         );
         let fault = Fault::new(&self.module, FaultKind::Race, self.who(touch.thread), touch.place, message);
-        let fault = fault.with(&self.module, self.who(thread), place).lacking(self.missing(touch.place, place));
+        let fault = fault
+            .with(&self.module, self.who(thread), place)
+            .lacking(self.missing((touch.thread, touch.place), (thread, place)));
         Box::new(Stop::Fault(Box::new(fault)))
     }
 
@@ -521,11 +526,12 @@ impl Block {
     }
 
     /// What would order two threads of the block.
-    fn missing(&self, at: Place, before: Place) -> String {
+    fn missing(&self, (thread, at): (usize, Place), (other, before): (usize, Place)) -> String {
         let [at, before] = [at, before].map(|place| self.module.describe(place));
         // Within a warp its own barrier would do for these two. Which one does for all of a larger block is not known here.
         let barrier = match self.order.threads() <= 32 {
             true => "a barrier of the block (__syncthreads) or of the warp (__syncwarp)",
+            false if self.blocks.rank(thread) != self.blocks.rank(other) => "a barrier of the cluster (cluster.sync())",
             false => "a barrier of the block (__syncthreads)",
         };
         match at == before {

@@ -7,6 +7,9 @@ use crate::module::Place;
 use crate::op::{Barrier, InGroup, Reg, Warp};
 use crate::world::World;
 
+/// Barriers of a block.
+pub(super) const NUMBERS: usize = 16;
+
 /// Who has come to a barrier so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Named {
@@ -42,7 +45,7 @@ impl Block {
         let &Arrival { kind, number, place, d, .. } = arrival;
         let Some(first) = members.clone().next() else { return Ok(()) };
         self.check_barrier(first, arrival)?;
-        let number = number as usize;
+        let number = self.barrier_of(first, number);
         let barrier = &mut self.barriers[number];
         barrier.holding += holding.count_ones();
         if kind == Barrier::Arrive {
@@ -59,11 +62,16 @@ impl Block {
         self.complete(world, number)
     }
 
+    /// The place of a barrier of the thread's block among those of all blocks.
+    fn barrier_of(&self, index: usize, number: u32) -> usize {
+        self.blocks.rank(index) * NUMBERS + number as usize
+    }
+
     /// Whether threads of the warp of this one may come to the barrier in this way. The first that come say in which.
     fn check_barrier(&mut self, index: usize, arrival: &Arrival) -> Result<(), Halt> {
         let &Arrival { kind, number, count, aligned, place, .. } = arrival;
         let invalid = |message: String| Err(self.fault(FaultKind::InvalidOperand, index, place, message));
-        if number >= 16 {
+        if number as usize >= NUMBERS {
             return invalid(format!("barrier {number}; a block has barriers 0 to 15"));
         }
         if count.is_some_and(|count| count == 0 || count % 32 != 0) {
@@ -72,7 +80,7 @@ impl Block {
                 count.unwrap_or(0)
             ));
         }
-        let number = number as usize;
+        let number = self.barrier_of(index, number);
         if aligned {
             // All threads of a warp come to the same instruction.
             let elsewhere = self.warp_of(index).find_map(|other| match self.threads[other].state {
@@ -132,9 +140,10 @@ impl Block {
     /// Lets everybody go if all have come.
     fn complete(&mut self, world: &mut impl World, number: usize) -> Result<(), Halt> {
         let barrier = &self.barriers[number];
-        let come = barrier.waiting.len() + barrier.passed.len();
+        let (rank, come) = (number / NUMBERS, barrier.waiting.len() + barrier.passed.len());
+        let live = self.live_of[rank];
         let (counted, needed) = match barrier.count {
-            None => (come, self.live), // threads that have exited are counted out
+            None => (come, live), // threads that have exited are counted out
             Some(count) => (self.counted(barrier), count as usize),
         };
         if come == 0 || counted < needed {
@@ -142,9 +151,12 @@ impl Block {
         }
         let mut barrier = std::mem::take(&mut self.barriers[number]);
         // a barrier that was given a number of threads has not waited for those that have exited
-        let for_all_left = barrier.count.is_none() || self.live == self.threads.len();
-        if come == self.live && barrier.passed.is_empty() && for_all_left {
-            self.order.meet_all();
+        let for_all_left = barrier.count.is_none() || live == self.blocks.threads;
+        if come == live && barrier.passed.is_empty() && for_all_left {
+            match self.blocks.are_several() {
+                true => self.order.meet(&self.blocks.threads_of(rank).collect::<Vec<_>>(), &barrier.waiting),
+                false => self.order.meet_all(),
+            }
         } else {
             self.order.meet(&barrier.waiting, &barrier.waiting);
             let ended = self.ended_beside(&barrier);
@@ -185,11 +197,17 @@ impl Block {
     /// A thread has ended. That may complete what others wait for, because they wait for all threads that are left.
     pub(super) fn exited(&mut self, world: &mut impl World, index: usize) -> Result<(), Halt> {
         self.live -= 1;
+        let rank = self.blocks.rank(index);
+        self.live_of[rank] -= 1;
         let thread = &mut self.threads[index];
+        let place = Place(self.module.code[usize::from(thread.frame.code)].first_place + thread.frame.pc);
         // Its memory is not needed any more.
         (thread.slots, thread.local) = (Vec::new(), Vec::new());
-        for number in each_lane(self.waited_at) {
-            self.complete(world, number)?;
+        if self.live_of[rank] == 0 {
+            self.ends(world, (index, place))?;
+        }
+        for number in each_lane((self.waited_at >> (rank * NUMBERS)) as u32 & 0xffff) {
+            self.complete(world, rank * NUMBERS + number)?;
         }
         self.complete_cluster(world)?;
         let of_group = Self::partners(index, Warp::Group(InGroup::Multiply(0)));

@@ -13,11 +13,11 @@ use crate::types::Space;
 use crate::world::{Access, AccessKind, World};
 
 impl Block {
-    /// The address within shared memory that an operand means. `in_space`: the operand may be an address in the space; a generic one is accepted always.
+    /// The [place](super::blocks::Blocks::place) in shared memory that an operand means. `in_space`: the operand may be an address in the space; a generic one is accepted always.
     pub(super) fn shared_address(&self, address: u64, in_space: bool, index: usize, place: Place) -> Result<u64, Halt> {
         match address & !(window::SHARED - 1) {
-            0 if in_space => Ok(address),
-            window::SHARED => Ok(address - window::SHARED),
+            0 if in_space => Ok(self.blocks.place(index, address)),
+            window::SHARED => Ok(self.blocks.place(index, address - window::SHARED)),
             _ => Err(self.fault(
                 FaultKind::OutOfBounds,
                 index,
@@ -92,7 +92,7 @@ impl Block {
             }
             thread.copied = offset + u64::from(step);
         }
-        self.end_copy(world, thread, kind, barrier);
+        self.end_copy(world, thread, index, kind, barrier);
         match kind {
             Bulk::ToShared => {
                 self.mbarrier(world, thread, index, MBarrier::CompleteTx, (barrier, bytes), true, place)?;
@@ -134,7 +134,7 @@ impl Block {
             self.changed(index, window::SHARED + to as u64, 8);
             thread.copied = offset + 8;
         }
-        self.end_copy(world, thread, Bulk::ToShared, barrier);
+        self.end_copy(world, thread, index, Bulk::ToShared, barrier);
         self.mbarrier(world, thread, index, MBarrier::CompleteTx, (barrier, bytes), true, place)?;
         (thread.copied, thread.copy) = (0, None);
         Ok(())
@@ -180,7 +180,7 @@ impl Block {
             self.atomic(world, thread, index, form, target.wrapping_add(offset), (value, value), place)?;
             thread.copied = offset + u64::from(width);
         }
-        self.end_copy(world, thread, kind, 0);
+        self.end_copy(world, thread, index, kind, 0);
         (thread.copied, thread.copy) = (0, None);
         Ok(())
     }

@@ -91,13 +91,20 @@ impl Block {
     /// Bytes of the block's own memory that an argument of a call points to: shared memory, or local memory of the call's first thread. `None` if the address is
     /// not in such memory, or if not all bytes lie within it.
     pub fn read_own(&self, call: &Call, address: u64, bytes: usize) -> Option<&[u8]> {
-        let at = usize::try_from(address & (window::SHARED - 1)).ok()?;
-        let memory = match address & !(window::SHARED - 1) {
-            window::SHARED => &self.shared.bytes,
-            window::LOCAL => &self.threads.get(*call.threads.first()?)?.local,
-            _ => return None,
-        };
-        memory.get(at..at.checked_add(bytes)?)
+        let (first, within) = (*call.threads.first()?, address & (window::SHARED - 1));
+        match address & !(window::SHARED - 1) {
+            window::SHARED => {
+                let at = usize::try_from(self.blocks.place(first, within)).ok()?;
+                let end = at.checked_add(bytes)?;
+                let fits = self.blocks.owner(at).1.checked_add(bytes)? <= self.shared_bytes as usize;
+                self.shared.bytes.get(at..end).filter(|_| fits)
+            }
+            window::LOCAL => {
+                let at = usize::try_from(within).ok()?;
+                self.threads.get(first)?.local.get(at..at.checked_add(bytes)?)
+            }
+            _ => None,
+        }
     }
 
     /// Writes to the block's own memory that an argument of a call points to, before the call is answered. If that is local memory, it writes to that of each
@@ -122,6 +129,7 @@ impl Block {
             }
             return true;
         }
+        let at = self.blocks.place(thread, at as u64) as usize;
         self.shared.bytes[at..at + bytes.len()].copy_from_slice(bytes);
         // It counts as a write of the calling thread, later than any moment that the world knows of.
         let touch = Touch {
@@ -134,7 +142,7 @@ impl Block {
             by: By::Thread,
         };
         self.shared.touch(at, bytes.len(), (touch, u64::MAX), &self.order, None);
-        self.wake(address, bytes.len() as u64, self.changes.now);
+        self.wake(window::SHARED + at as u64, bytes.len() as u64, self.changes.now);
         true
     }
 
@@ -197,10 +205,11 @@ impl Block {
             Group::Thread => index..index + 1,
             Group::Warp => self.warp_of(index),
             Group::Warpgroup => {
-                let first = index / 128 * 128;
-                first..(first + 128).min(self.threads.len())
+                let block = self.blocks.threads_of(self.blocks.rank(index));
+                let first = block.start + (index - block.start) / 128 * 128;
+                first..(first + 128).min(block.end)
             }
-            Group::Block => 0..self.threads.len(),
+            Group::Block => self.blocks.threads_of(self.blocks.rank(index)),
         }
     }
 

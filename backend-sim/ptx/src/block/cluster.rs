@@ -1,13 +1,9 @@
-//! The barrier of a cluster. A cluster has one block here, so those who meet are its threads.
+//! The barrier of a cluster, at which the threads of all of its blocks meet.
 
 use super::thread::State;
 use super::{Block, FaultKind, Halt};
 use crate::module::Place;
 use crate::world::World;
-
-/// The number of this barrier, beyond those of named barriers. Threads may arrive for the next time before all have waited for the last time.
-/// So [`Order`](super::order::Order) uses this number and the next one in turn.
-const NUMBER: usize = 16;
 
 /// Who has come to it.
 #[derive(Clone, Debug, Default)]
@@ -20,7 +16,20 @@ pub(super) struct Cluster {
     times: usize,
 }
 
+impl Cluster {
+    /// Whether a thread has waited here for all others.
+    pub(super) fn has_been_passed_by(&self, thread: usize) -> bool {
+        self.times > usize::from(self.through.contains(&thread))
+    }
+}
+
 impl Block {
+    /// The number of this barrier, beyond those of named barriers. Threads may arrive for the next time before all have waited for the last time.
+    /// So [`Order`](super::order::Order) uses this number and the next one in turn.
+    fn of_cluster(&self) -> usize {
+        self.barriers.len()
+    }
+
     /// Threads of a warp arrive at the barrier, or wait until all have arrived.
     pub(super) fn come_to_cluster(
         &mut self,
@@ -30,6 +39,7 @@ impl Block {
         releases: bool,
         place: Place,
     ) -> Result<(), Halt> {
+        let number = self.of_cluster();
         for index in members {
             let Cluster { arrived, through, times } = &mut self.cluster;
             let is_through = through.iter().position(|&other| other == index);
@@ -37,15 +47,15 @@ impl Block {
                 (false, None, false) => {
                     let first = arrived.is_empty();
                     arrived.push(index);
-                    self.order.arrive(&[index], NUMBER + *times % 2, first, releases);
+                    self.order.arrive(&[index], number + *times % 2, first, releases);
                     self.threads[index].spin.meets();
                 }
                 (true, Some(at), _) => {
                     through.swap_remove(at);
-                    self.order.pass(&[index], NUMBER + (*times - 1) % 2);
+                    self.order.pass(&[index], number + (*times - 1) % 2);
                     self.meet_otherwise([index]);
                 }
-                (true, None, true) => self.threads[index].state = State::Barrier { number: NUMBER, place, d: 0 },
+                (true, None, true) => self.threads[index].state = State::Barrier { number, place, d: 0 },
                 (true, None, false) => {
                     let message = "waits at the barrier of the cluster, and has not arrived there";
                     return Err(self.fault(FaultKind::BarrierDivergence, index, place, message));
@@ -70,9 +80,9 @@ impl Block {
         let is_missing = |index: &usize| !self.threads[*index].is_live() && !arrived.contains(index);
         let missing: Vec<usize> = (0..self.threads.len()).filter(is_missing).collect();
         let mut waiting = std::mem::take(&mut self.cluster.arrived);
-        let mut at = Place::default();
+        let (mut at, of_cluster) = (Place::default(), self.of_cluster());
         waiting.retain(|&index| match self.threads[index].state {
-            State::Barrier { number: NUMBER, place, .. } => {
+            State::Barrier { number, place, .. } if number == of_cluster => {
                 self.threads[index].state = State::Ready;
                 at = place;
                 true
@@ -83,7 +93,7 @@ impl Block {
                 false
             }
         });
-        let barrier = NUMBER + self.cluster.times % 2;
+        let barrier = of_cluster + self.cluster.times % 2;
         if !missing.is_empty() {
             self.order.arrive(&missing, barrier, false, false);
         }

@@ -28,7 +28,7 @@ pub const COPIES: usize = 64;
 const GROUPS: usize = 64;
 
 /// The number of a copy, and how many copies have had that number so far.
-type Name = (usize, u32);
+pub(super) type Name = (usize, u32);
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Copies {
@@ -63,6 +63,12 @@ struct Groups {
 }
 
 impl Copies {
+    /// The copies that touch a part of shared memory: the name, who makes it, and where.
+    pub(super) fn over(&self, part: std::ops::Range<usize>) -> impl Iterator<Item = (Name, usize, Place)> {
+        let touches = move |copy: &&Copy| copy.begin < part.end && part.start < copy.end;
+        self.flying.iter().filter(touches).map(|copy| (copy.name, copy.thread, copy.place))
+    }
+
     pub(super) fn new(on: bool) -> Self {
         Self { on, ..Self::default() }
     }
@@ -125,14 +131,14 @@ impl Block {
     }
 
     /// All bytes of a copy have moved. A thread that sees the phase of its mbarrier end learns that the copy is over.
-    pub(super) fn end_copy(&mut self, world: &mut impl World, thread: &Thread, kind: Bulk, barrier: u64) {
+    pub(super) fn end_copy(&mut self, world: &mut impl World, thread: &Thread, index: usize, kind: Bulk, barrier: u64) {
         let Some(number) = thread.copy else { return };
         self.copies.current = None;
         world.copying(None);
         if kind == Bulk::ToShared
             && let Some(copy) = self.copies.flying.iter().find(|copy| copy.name.0 == number)
         {
-            let address = window::SHARED + barrier % window::SHARED;
+            let address = window::SHARED + self.blocks.place(index, barrier % window::SHARED);
             self.order.tells_over(address, copy.name);
             let thread = self.order.threads() + number;
             self.order.also(Sync::Write { thread, address, releases: true, atomic: true });

@@ -401,6 +401,12 @@ impl Block {
                         let [a, b] = [a, b].map(|register| r[usize::from(register)][lead]);
                         r[usize::from(d)][lead] = attempt!(self.in_cluster(first + lead, a, b, place!()));
                     }
+                    Op::RankOf { d, a } => {
+                        let blocks = self.blocks;
+                        lanes.each(|lane| {
+                            r[usize::from(d)][lane] = blocks.rank_of(first + lane, r[usize::from(a)][lane]);
+                        });
+                    }
                     Op::Cluster { waits, releases } => {
                         stand!(pc + 1);
                         break Ok(Next::End(End::Cluster { waits, releases, place: place!() }));

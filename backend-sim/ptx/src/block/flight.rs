@@ -117,8 +117,7 @@ impl Block {
 
     fn keep(&mut self, copy: Copy) {
         if self.launch.checks.races && copy.bytes > 0 {
-            let threads = self.launch.block.iter().product::<u32>() as usize;
-            self.flights.begin(copy, (threads, self.shared.bytes.len()));
+            self.flights.begin(copy, (self.order.threads(), self.shared.bytes.len()));
         }
     }
 

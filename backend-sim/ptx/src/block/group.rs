@@ -133,7 +133,8 @@ impl Block {
     ) -> Result<Vec<Vec<f64>>, Halt> {
         let bytes = element.bytes() as u8;
         let mut one = |major: usize, k: usize| {
-            let at = self.shared_range(index, tile.address(major, k), bytes, place)?;
+            let at = self.blocks.place(index, tile.address(major, k));
+            let at = self.shared_range(index, at, bytes, place)?;
             read.push(at / 16);
             Ok(element.value(self.shared.load(at, bytes)))
         };

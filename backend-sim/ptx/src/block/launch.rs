@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::fault::Who;
 use crate::count::count;
 use crate::module::{Kernel, Module};
 
@@ -13,6 +14,8 @@ pub struct Launch {
     pub grid: [u32; 3],
     /// Threads in a block.
     pub block: [u32; 3],
+    /// Blocks in a cluster: what the [kernel](Kernel::cluster) was compiled for. `None`: no blocks form clusters.
+    pub cluster: Option<[u32; 3]>,
     /// The bytes of all parameters: each at its [`offset`](crate::Parameter::offset).
     pub parameters: Vec<u8>,
     /// Bytes of shared memory besides what the kernel declares.
@@ -52,6 +55,7 @@ impl Launch {
         Self {
             grid: [grid, 1, 1],
             block: [block, 1, 1],
+            cluster: None,
             parameters: Vec::new(),
             dynamic_shared: 0,
             globals: Vec::new(),
@@ -80,6 +84,77 @@ impl Launch {
         self
     }
 
+    /// The dimensions of a cluster, in blocks.
+    pub(super) fn cluster_size(&self) -> [u32; 3] {
+        self.cluster.unwrap_or([1; 3])
+    }
+
+    /// How many blocks a cluster has.
+    pub fn blocks_in_cluster(&self) -> u32 {
+        self.cluster_size().iter().product()
+    }
+
+    /// How many clusters the grid has, in each dimension.
+    pub(super) fn clusters(&self) -> [u32; 3] {
+        let size = self.cluster_size();
+        std::array::from_fn(|axis| self.grid[axis] / size[axis])
+    }
+
+    /// The position of the first block of a cluster, by the cluster's number. Without clusters, it is that of a block.
+    pub fn first_block(&self, cluster: u64) -> [u32; 3] {
+        let ([x, y, _], size) = (self.clusters().map(u64::from), self.cluster_size());
+        let position = [cluster % x, cluster / x % y, cluster / x / y];
+        std::array::from_fn(|axis| position[axis] as u32 * size[axis])
+    }
+
+    /// The position in its cluster of the block with this rank.
+    pub(super) fn in_cluster(&self, rank: u32) -> [u32; 3] {
+        let [x, y, _] = self.cluster_size();
+        [rank % x, rank / x % y, rank / x / y]
+    }
+
+    /// The thread of that number in the cluster whose first block is at `first`: threads of a block have numbers that follow each other.
+    pub fn who(&self, first: [u32; 3], thread: u32) -> Who {
+        if self.cluster.is_none() {
+            return Who::of(first, self.block, thread);
+        }
+        let threads: u32 = self.block.iter().product();
+        let within = self.in_cluster(thread / threads);
+        Who::of(std::array::from_fn(|axis| first[axis] + within[axis]), self.block, thread % threads)
+    }
+
+    /// Whether the grid can be divided into the clusters that a kernel was compiled for.
+    fn check_clusters(&self, kernel: &Kernel) -> Result<(), String> {
+        let text = |[x, y, z]: [u32; 3]| format!("{x} x {y} x {z}");
+        if kernel.cluster != self.cluster {
+            let of = |cluster: Option<[u32; 3]>| {
+                cluster.map_or("no clusters".into(), |size| format!("clusters of {} blocks", text(size)))
+            };
+            return Err(format!("{}; it was compiled for {}", of(self.cluster), of(kernel.cluster)));
+        }
+        let Some(size) = self.cluster else { return Ok(()) };
+        let (blocks, threads) =
+            (size.iter().map(|&n| u64::from(n)).product::<u64>(), self.block.iter().product::<u32>());
+        if blocks == 0 || blocks > MOST_BLOCKS {
+            return Err(format!("clusters of {} blocks; at least 1 and at most {MOST_BLOCKS} in all", text(size)));
+        }
+        if (0..3).any(|axis| self.grid[axis] % size[axis] != 0) {
+            return Err(format!(
+                "a grid of {} blocks in clusters of {}: in each dimension, it has a multiple of a cluster's blocks",
+                text(self.grid),
+                text(size)
+            ));
+        }
+        let unit = if kernel.multiplies_in_groups { 128 } else { 32 };
+        match blocks > 1 && threads % unit != 0 {
+            true => Err(format!(
+                "blocks of {}; in the simulator, a block of a cluster has a multiple of {unit}",
+                count(threads, "thread")
+            )),
+            false => Ok(()),
+        }
+    }
+
     pub(super) fn check(&self, module: &Module, kernel: &Kernel, position: [u32; 3]) -> Result<(), LaunchError> {
         let fail = |what: String| Err(LaunchError(format!("{}: {what}", kernel.name)));
         let [x, y, z] = self.block;
@@ -94,6 +169,9 @@ impl Launch {
             return fail(format!(
                 "a grid of {x} x {y} x {z} blocks; at least 1 and at most 2147483647 x 65535 x 65535"
             ));
+        }
+        if let Err(what) = self.check_clusters(kernel) {
+            return fail(what);
         }
         if (0..3).any(|axis| position[axis] >= self.grid[axis]) {
             return fail(format!("block {position:?} is outside of the grid"));
@@ -142,6 +220,9 @@ impl Launch {
 
 /// 227 KiB: what a block can have on sm_90.
 const MOST_SHARED: u64 = 227 << 10;
+
+/// Blocks of a cluster that every GPU with clusters takes.
+const MOST_BLOCKS: u64 = 8;
 
 /// Why a kernel cannot be launched so.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -39,7 +39,7 @@ impl Block {
             let address = self.value(thread, base).wrapping_add_signed(offset);
             let address = match route(memory.space, address) {
                 (Space::Global | Space::Generic, at) => at,
-                (Space::Shared, at) if at < window::SHARED => window::SHARED + at,
+                (Space::Shared, at) if at < window::SHARED => window::SHARED + self.blocks.place(thread, at),
                 _ => return None,
             };
             let place = Place(code.first_place + load);

@@ -138,7 +138,7 @@ impl Block {
             ));
         }
         let at = self.shared_range(index, address, 8, place)?;
-        let generic = window::SHARED + address;
+        let generic = window::SHARED + at as u64;
         let mut access = self.mbarrier_access(index, kind, generic, place);
         if access.order.is_strong() {
             self.announce(world, &access)?;
@@ -255,6 +255,7 @@ impl Block {
         place: Place,
     ) -> Result<(), Halt> {
         let phase = (self.shared_address(barrier, true, index, place)?, State::unpack(before).phase == 1);
+        let address = self.shared_address(address, true, index, place)?;
         self.takes_off_for(index, (address, bytes.into()), phase, place);
         Ok(())
     }

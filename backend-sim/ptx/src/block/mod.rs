@@ -1,8 +1,9 @@
-//! A thread block. It runs its threads in a fixed order, each until it must wait, and stops where others may act. Threads of a warp that are
+//! A thread block, or several that form a cluster. It runs its threads in a fixed order, each until it must wait, and stops where others may act. Threads of a warp that are
 //! at the same instruction run together.
 
 mod access;
 mod barrier;
+mod blocks;
 mod bulk;
 mod call;
 mod changes;
@@ -16,6 +17,7 @@ mod flight;
 mod group;
 mod lanes;
 mod launch;
+mod lifetime;
 mod limit;
 mod looks;
 mod matrix;
@@ -46,6 +48,7 @@ use crate::module::{Kernel, Module, Place};
 use crate::op::Reg;
 use crate::world::{Access, World};
 use barrier::Named;
+use blocks::Blocks;
 use changes::Changes;
 use cluster::Cluster;
 use copies::Copies;
@@ -60,7 +63,8 @@ use shared::Shared;
 use thread::{State, Thread};
 use under_way::Groups;
 
-/// A thread block of a launch. It holds everything but global memory, which is the [`World`]'s.
+/// A thread block of a launch, or a cluster of blocks, which reach each other's shared memory and so run as one: their threads are numbered block after block.
+/// It holds everything but global memory, which is the [`World`]'s.
 #[derive(Clone, Debug)]
 pub struct Block {
     module: Arc<Module>,
@@ -72,16 +76,17 @@ pub struct Block {
     shared: Shared,
     /// The kernel: its place among the module's functions.
     kernel: u16,
-    /// Where dynamic shared memory ends.
+    /// Where dynamic shared memory of a block ends.
     shared_bytes: u32,
+    blocks: Blocks,
     order: Order,
     barriers: Vec<Named>,
     cluster: Cluster,
     copies: Copies,
     flights: Flights,
     groups: Groups,
-    /// The barriers at which threads wait, a bit for each.
-    waited_at: u32,
+    /// The barriers at which threads wait, a bit for each: 16 of each block.
+    waited_at: u128,
     /// The thread whose turn it is.
     current: usize,
     /// That thread was stopped at an access or fence, and makes it now.
@@ -91,6 +96,8 @@ pub struct Block {
     /// That thread has looked at memory so long that others come first.
     others_first: bool,
     live: usize,
+    /// The same, of each block.
+    live_of: Vec<usize>,
     parked: usize,
     /// No thread could go on, and nothing has happened since that would enable one. So the next `run` returns at once.
     is_idle: bool,
@@ -175,7 +182,7 @@ impl Block {
         })
     }
 
-    /// The block at a position of the launch's grid, before its first instruction.
+    /// The block at a position of the launch's grid, before its first instruction; or the cluster whose first block is there.
     ///
     /// # Errors
     /// If the module has no such kernel, or the launch does not fit it.
@@ -187,13 +194,16 @@ impl Block {
     ) -> Result<Self, LaunchError> {
         let found = Self::find(module, kernel)?;
         launch.check(module, found, position)?;
-        let threads = launch.block.iter().product::<u32>() as usize;
+        let count = launch.blocks_in_cluster() as usize;
+        let of_block = launch.block.iter().product::<u32>() as usize;
+        let threads = count * of_block;
         let Kernel { code, shared_bytes, dynamic_align, narrowest, .. } = *found;
         let shared_bytes = if launch.dynamic_shared == 0 {
             shared_bytes
         } else {
             shared_bytes.next_multiple_of(dynamic_align) + launch.dynamic_shared
         };
+        let blocks = Blocks::new(count, of_block, shared_bytes as usize);
         let shadow = launch.checks.races || launch.checks.uninitialized;
         let copies = if launch.checks.races && found.makes_bulk_copies { COPIES } else { 0 };
         let groups = Groups::count(threads, launch.checks.races && found.multiplies_in_groups);
@@ -206,11 +216,12 @@ impl Block {
             position,
             threads: vec![Thread::new(code_index, code); threads],
             registers: vec![rows; threads.div_ceil(32)],
-            shared: Shared::new(shared_bytes as usize, narrowest, shadow),
+            shared: Shared::new(blocks.shared(shared_bytes as usize), narrowest, shadow),
             kernel: code_index,
             shared_bytes,
+            blocks,
             order: Order::new(threads, copies + groups, launch.checks.races || launch.checks.order),
-            barriers: vec![Named::default(); 16],
+            barriers: vec![Named::default(); barrier::NUMBERS * count],
             cluster: Cluster::default(),
             copies: Copies::new(copies > 0),
             flights: Flights::default(),
@@ -221,6 +232,7 @@ impl Block {
             alone: false,
             others_first: false,
             live: threads,
+            live_of: vec![of_block; count],
             parked: 0,
             is_idle: false,
             changes: Changes::default(),
@@ -263,7 +275,8 @@ impl Block {
 
     /// After a [fault](Stop::Fault): stops the thread that caused it for good, and lets the others go on.
     pub fn goes_on_without(&mut self, fault: &Fault) {
-        let number = (0..self.threads.len()).find(|&thread| self.who(thread) == fault.who);
+        let is_it = |&thread: &usize| self.who(thread) == fault.who && self.threads[thread].is_live();
+        let number = (0..self.threads.len()).find(is_it);
         if let Some(number) = number {
             self.threads[number].state = State::Failed { place: fault.place };
         }
@@ -334,12 +347,12 @@ impl Block {
         self.steps
     }
 
-    /// The block's position in the grid.
+    /// The block's position in the grid; of a cluster, that of its first block.
     pub fn position(&self) -> [u32; 3] {
         self.position
     }
 
-    /// The bytes of shared memory: what the kernel declares, then what the launch adds.
+    /// The bytes of shared memory: what the kernel declares, then what the launch adds. In a cluster, that of the next block follows at a multiple of 1024.
     pub fn shared_memory(&self) -> &[u8] {
         &self.shared.bytes
     }
@@ -361,7 +374,7 @@ impl Block {
     /// If the block has fewer threads.
     #[inline]
     pub fn who(&self, thread: usize) -> Who {
-        Who::of(self.position, self.launch.block, thread as u32)
+        self.launch.who(self.position, thread as u32)
     }
 
     /// The threads of this thread's warp.
@@ -388,7 +401,12 @@ impl Block {
     /// What lies at an offset of shared memory.
     fn in_shared(&self, at: usize) -> String {
         let dynamic = self.shared_bytes - self.launch.dynamic_shared;
-        self.module.in_shared(self.kernel, at as u64, dynamic.into())
+        let (rank, at) = self.blocks.owner(at);
+        let name = self.module.in_shared(self.kernel, at as u64, dynamic.into());
+        match self.blocks.are_several() {
+            true => format!("{name} of block {rank} of the cluster"),
+            false => name,
+        }
     }
 
     /// A thread has changed memory. Threads of the block that spin on it look again.

@@ -1,7 +1,7 @@
 //! Accesses to multicast addresses: one to each copy, one after the other. The world may stop the thread before each.
 
 use super::thread::Thread;
-use super::{Block, FaultKind, Halt};
+use super::{Block, Halt};
 use crate::alu;
 use crate::module::Place;
 use crate::op::{AtomicForm, Multi};
@@ -46,16 +46,5 @@ impl Block {
         }
         thread.copied = 0;
         Ok(thread.reduced)
-    }
-
-    /// The address of another block's shared memory in the cluster, which is this block alone.
-    pub(super) fn in_cluster(&self, index: usize, address: u64, rank: u64, place: Place) -> Result<u64, Halt> {
-        match rank as u32 {
-            0 => Ok(address),
-            rank => {
-                let message = format!("block {rank} of the cluster; a cluster has one block here");
-                Err(self.fault(FaultKind::InvalidOperand, index, place, message))
-            }
-        }
     }
 }

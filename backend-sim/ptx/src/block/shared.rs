@@ -238,6 +238,29 @@ impl Shared {
         None
     }
 
+    /// An access to a part that does not come before its end. `comes_before`: whether the end comes behind what a thread did in an epoch, by a clock and a moment.
+    pub(super) fn outlives(
+        &self,
+        part: std::ops::Range<usize>,
+        comes_before: &mut dyn FnMut(usize, u32, u32, u64) -> bool,
+    ) -> Option<Finding> {
+        let mut known = Stamp::default();
+        for cell in self.cells_of(part.start, part.len()) {
+            for stamp in [&cell.write, &cell.read].into_iter().chain(&cell.earlier) {
+                if stamp.epoch == 0 || *stamp == known {
+                    continue;
+                }
+                let mut threads = (stamp.first..=stamp.last).map(usize::from);
+                let late = threads.find(|&thread| !comes_before(thread, stamp.epoch, stamp.clock, stamp.moment));
+                if let Some(thread) = late {
+                    return Some(Finding { thread, place: stamp.place, wrote: stamp.writes, invisible: false });
+                }
+                known = *stamp;
+            }
+        }
+        None
+    }
+
     /// Whether somebody has written each of these bytes, as far as that is kept.
     pub(super) fn is_written(&self, at: usize, bytes: usize) -> bool {
         self.cells_of(at, bytes).iter().all(|cell| cell.write.epoch != 0)

@@ -49,7 +49,7 @@ impl Block {
             }
             thread.copied += u64::from(step);
         }
-        self.end_copy(world, thread, bulk, tile.barrier);
+        self.end_copy(world, thread, index, bulk, tile.barrier);
         if kind == TileKind::Load {
             let counted = (tile.barrier, map.bytes());
             self.mbarrier(world, thread, index, MBarrier::CompleteTx, counted, true, place)?;
@@ -69,7 +69,8 @@ impl Block {
         place: Place,
     ) -> Result<TensorMap, Halt> {
         let map = self.tensor_map(world, thread, index, tile.map, place)?;
-        let (rank, extent, end) = (map.rank, map.extent(), self.shared.bytes.len() as u64);
+        let (rank, extent, end) = (map.rank, map.extent(), u64::from(self.shared_bytes));
+        let within = self.blocks.owner(shared as u32 as usize).1 as u64;
         let (wrong, message) = match kind {
             _ if tile.rank != rank => {
                 (FaultKind::InvalidOperand, format!("a tile of {}d, of a tensor of {rank}d", tile.rank))
@@ -77,9 +78,9 @@ impl Block {
             _ if !shared.is_multiple_of(128) => {
                 (FaultKind::Misaligned, format!("a tile at shared {shared:#x}: it begins at a multiple of 128"))
             }
-            _ if shared + extent > end => (
+            _ if shared >> 32 != 0 || within + extent > end => (
                 FaultKind::OutOfBounds,
-                format!("a tile of {extent} bytes at {shared:#x} is beyond shared memory, which has {end} bytes"),
+                format!("a tile of {extent} bytes at {within:#x} is beyond shared memory, which has {end} bytes"),
             ),
             _ if i64::from(tile.corner[0]) * map.width() as i64 % 16 != 0 => (
                 FaultKind::Misaligned,

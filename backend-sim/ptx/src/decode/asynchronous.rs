@@ -11,6 +11,9 @@ use crate::syntax::Operand;
 use crate::types::{Order, Scope, Space, Type};
 use crate::world::AtomicOp;
 
+/// A mask of a multicast has a bit for each block that a cluster may have.
+const BLOCKS: u64 = 16;
+
 impl<'a> Builder<'_, 'a> {
     /// `cp.async.mbarrier.arrive.noinc.shared.b64 [mbarrier]`.
     fn arrive_behind_copies(&mut self, form: &mut Form<'a>, operands: &[Operand<'a>]) -> Result<(), Error> {
@@ -63,6 +66,9 @@ impl<'a> Builder<'_, 'a> {
         let spaces: Vec<&str> = form.take_spaces();
         form.has("bulk_group");
         let counted = form.has("mbarrier::complete_tx::bytes");
+        if counted && form.has("multicast::cluster") {
+            return self.multicast_in_bulk(form, &spaces, operands, hinted);
+        }
         let mut size = None;
         let (kind, t, s, n, barrier) = match (&spaces[..], bulk, counted, operands) {
             (["shared::cluster" | "shared::cta", "global"], true, true, [t, s, n, barrier])
@@ -107,6 +113,51 @@ impl<'a> Builder<'_, 'a> {
         };
         self.found.copies |= kind != Bulk::Elements;
         self.emit(Op::Bulk { kind, t, s, n, barrier });
+        Ok(())
+    }
+
+    /// `cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [to], [from], bytes, [mbarrier], mask`.
+    fn multicast_in_bulk(
+        &mut self,
+        form: &Form<'a>,
+        spaces: &[&str],
+        operands: &[Operand<'a>],
+        hinted: bool,
+    ) -> Result<(), Error> {
+        let (t, s, n, barrier, mask) = match (operands, hinted) {
+            ([t, s, n, barrier, mask], false) | ([t, s, n, barrier, mask, _], true) => (t, s, n, barrier, mask),
+            _ => return Err(form.unknown()),
+        };
+        if spaces != ["shared::cluster", "global"] {
+            return Err(form.unknown());
+        }
+        let (t, s, n) = (self.address(form, t)?, self.address(form, s)?, self.source(n, Type::U32)?);
+        let (barrier, mask) = (self.address(form, barrier)?, self.source(mask, Type::U16)?);
+        self.found.copies = true;
+        self.to_each_block(mask, (t, barrier), |builder, (t, barrier)| {
+            builder.emit(Op::Bulk { kind: Bulk::ToShared, t, s, n, barrier });
+            Ok(())
+        })
+    }
+
+    /// What a multicast does in each block of the cluster that a mask names: to the same place of its shared memory, counted by its own mbarrier.
+    pub(super) fn to_each_block(
+        &mut self,
+        mask: Reg,
+        (target, barrier): (Reg, Reg),
+        mut copy: impl FnMut(&mut Self, (Reg, Reg)) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let [t, b, p] = [self.temporary()?, self.temporary()?, self.temporary()?];
+        for rank in 0..BLOCKS {
+            let rank = self.constant(rank)?;
+            self.emit(Op::Binary { f: |mask, rank| mask >> rank & 1, d: p, a: mask, b: rank });
+            let skip = self.emit(Op::BranchIf { p, unless: true, target: 0 });
+            self.emit(Op::InCluster { d: t, a: target, b: rank });
+            self.emit(Op::InCluster { d: b, a: barrier, b: rank });
+            copy(self, (t, b))?;
+            let end = self.code.ops.len() as u32;
+            self.code.ops[skip] = Op::BranchIf { p, unless: true, target: end };
+        }
         Ok(())
     }
 

@@ -531,9 +531,10 @@ fn special(name: &str) -> Option<Special> {
         ("ntid", Special::BlockSize),
         ("ctaid", Special::Block),
         ("nctaid", Special::GridSize),
-        // Every block is a cluster of its own.
-        ("clusterid", Special::Block),
-        ("nclusterid", Special::GridSize),
+        ("clusterid", Special::Cluster),
+        ("nclusterid", Special::Clusters),
+        ("cluster_ctaid", Special::InCluster),
+        ("cluster_nctaid", Special::ClusterSize),
     ] {
         if let Some(axis) = name.strip_prefix(prefix).and_then(axis) {
             return Some(make(axis));
@@ -551,16 +552,14 @@ fn special(name: &str) -> Option<Special> {
         "dynamic_smem_size" => Special::DynamicShared,
         "total_smem_size" | "aggr_smem_size" => Special::TotalShared,
         "clock" | "clock64" | "globaltimer" | "globaltimer_lo" => Special::Clock,
-        "clock_hi" | "globaltimer_hi" | "smid" | "gridid" | "cluster_ctarank" | "is_explicit_cluster" => {
-            Special::Constant(0)
-        }
+        "clock_hi" | "globaltimer_hi" | "smid" | "gridid" => Special::Constant(0),
+        "cluster_ctarank" => Special::Rank,
+        "cluster_nctarank" => Special::Ranks,
+        "is_explicit_cluster" => Special::HasClusters,
         // Nothing of shared memory is reserved.
         "reserved_smem_offset_begin" | "reserved_smem_offset_end" | "reserved_smem_offset_cap" => Special::Constant(0),
         "reserved_smem_offset_0" | "reserved_smem_offset_1" => Special::Constant(0),
-        "cluster_ctaid.x" | "cluster_ctaid.y" | "cluster_ctaid.z" => Special::Constant(0),
-        "nsmid" | "cluster_nctarank" | "cluster_nctaid.x" | "cluster_nctaid.y" | "cluster_nctaid.z" => {
-            Special::Constant(1)
-        }
+        "nsmid" => Special::Constant(1),
         _ => {
             let number = name.strip_prefix("envreg")?.parse().ok().filter(|&number| number < 32)?;
             Special::Environment(number)

@@ -227,6 +227,7 @@ fn kernel(function: &Function<'_>, index: usize, found: &[Found], dynamic_align:
         shared_bytes: u32::try_from(shared).map_err(|_| Error::new(line, "more than 4 GiB of shared memory"))?,
         max_threads: function.max_threads.map(|[x, y, z]| x.saturating_mul(y).saturating_mul(z)),
         required_threads: function.required_threads,
+        cluster: function.cluster,
         uses_grid_sync: used().any(|facts| facts.grid_sync),
         makes_bulk_copies: used().any(|facts| facts.copies),
         multiplies_in_groups: used().any(|facts| facts.multiplies),

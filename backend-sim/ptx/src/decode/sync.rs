@@ -26,10 +26,8 @@ impl<'a> Builder<'_, 'a> {
             "getctarank" => {
                 let [d, a] = operands else { return Err(form.unknown()) };
                 form.one_of(&["shared::cluster"]);
-                self.source(a, form.ty()?)?;
-                // every block is a cluster of its own
-                let (d, a) = (self.target(d)?.0, self.constant(0)?);
-                self.emit(Op::Move { d, a });
+                let (a, d) = (self.source(a, form.ty()?)?, self.target(d)?.0);
+                self.emit(Op::RankOf { d, a });
             }
             "mapa" => {
                 let [d, a, b] = operands else { return Err(form.unknown()) };

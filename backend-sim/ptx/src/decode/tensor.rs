@@ -12,12 +12,11 @@ use crate::types::{Space, Type};
 const MAP_BYTES: u64 = 128;
 
 /// Modifiers that PTX has and that are not known here, by how they begin, and what they are about.
-const UNKNOWN: [(&str, &str); 5] = [
+const UNKNOWN: [(&str, &str); 4] = [
     ("im2col", "a tensor is copied in tiles here, and not in columns of an image"),
     ("tile::gather4", "a tile is made of rows that follow each other here"),
     ("tile::scatter4", "a tile is made of rows that follow each other here"),
-    ("multicast::cluster", "a cluster has one block here"),
-    ("cta_group", "a cluster has one block here"),
+    ("cta_group", "pairs of blocks do not multiply together here"),
 ];
 
 impl<'a> Builder<'_, 'a> {
@@ -41,6 +40,11 @@ impl<'a> Builder<'_, 'a> {
             return Err(form.unknown());
         }
         let spaces = form.take_spaces();
+        let (operands, mask) = match (form.has("multicast::cluster"), operands) {
+            (true, [operands @ .., mask]) => (operands, Some(mask)),
+            (false, operands) => (operands, None),
+            (true, []) => return Err(form.unknown()),
+        };
         if prefetches {
             let ([tile], ["global"], false) = (operands, &spaces[..], reduces) else { return Err(form.unknown()) };
             form.has("L2");
@@ -62,10 +66,23 @@ impl<'a> Builder<'_, 'a> {
         let (map, corner) = self.in_tensor(form, tile, rank)?;
         let shared = self.address(form, shared)?;
         let barrier = barrier.map(|barrier| self.address(form, barrier)).transpose()?;
+        self.found.copies = true;
+        match (mask, barrier) {
+            (None, _) => self.one_tile(TileForm { kind, map, shared, corner, barrier }),
+            (Some(mask), Some(barrier)) if spaces[0] == "shared::cluster" => {
+                let mask = self.source(mask, Type::U16)?;
+                self.to_each_block(mask, (shared, barrier), |builder, (shared, barrier)| {
+                    builder.one_tile(TileForm { kind, map, shared, corner: corner.clone(), barrier: Some(barrier) })
+                })
+            }
+            _ => Err(form.unknown()),
+        }
+    }
+
+    fn one_tile(&mut self, form: TileForm) -> Result<(), Error> {
         let how = u16::try_from(self.code.tiles.len());
         let how = how.map_err(|_| self.error("more than 65,535 copies of tiles in a function"))?;
-        self.code.tiles.push(TileForm { kind, map, shared, corner, barrier });
-        self.found.copies = true;
+        self.code.tiles.push(form);
         self.emit(Op::Tile { how });
         Ok(())
     }

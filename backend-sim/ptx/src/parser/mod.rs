@@ -147,7 +147,7 @@ impl<'a> Parser<'_, 'a> {
         };
         let name = self.cursor.word()?;
         let parameters = if self.cursor.peek() == Some(Token::Mark('(')) { self.parameters()? } else { Vec::new() };
-        let (mut max_threads, mut required_threads) = (None, None);
+        let (mut max_threads, mut required_threads, mut cluster) = (None, None, None);
         let body = loop {
             match self.cursor.peek() {
                 Some(Token::Mark(';')) => {
@@ -158,8 +158,9 @@ impl<'a> Parser<'_, 'a> {
                 _ => match self.cursor.word()? {
                     ".maxntid" => max_threads = Some(self.dimensions()?),
                     ".reqntid" => required_threads = Some(self.dimensions()?),
-                    ".noreturn" => {}
-                    ".minnctapersm" | ".maxnctapersm" | ".maxnreg" => {
+                    ".reqnctapercluster" => cluster = Some(self.dimensions()?),
+                    ".noreturn" | ".explicitcluster" => {}
+                    ".minnctapersm" | ".maxnctapersm" | ".maxnreg" | ".maxclusterrank" => {
                         self.cursor.number()?;
                     }
                     ".pragma" => self.cursor.skip_statement()?,
@@ -178,6 +179,7 @@ impl<'a> Parser<'_, 'a> {
             parameters,
             max_threads,
             required_threads,
+            cluster,
             body,
         });
         Ok(())

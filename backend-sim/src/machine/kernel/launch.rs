@@ -27,10 +27,10 @@ pub(crate) struct Launched {
     pub(super) launch: Arc<Launch>,
     /// The memory that it was given.
     pub(super) memory: Vec<AllocId>,
-    /// Blocks that run at the same time.
+    /// Units that run at the same time.
     pub(super) resident: u64,
     pub(super) stream: u32,
-    /// Bulk copies in flight of a block that are told apart.
+    /// Bulk copies in flight of a unit that are told apart.
     pub(super) copies: u64,
     /// The line of the launch.
     pub(super) at: At,
@@ -44,23 +44,29 @@ impl Launched {
         self.memory.contains(&alloc)
     }
 
-    pub(super) fn blocks(&self) -> u64 {
-        self.launch.grid.iter().map(|&n| u64::from(n)).product()
+    /// How many blocks, or clusters of blocks, the grid has. Each is one [`Block`] of the interpreter.
+    pub(super) fn units(&self) -> u64 {
+        product(self.launch.grid) / self.blocks_of_unit()
     }
 
-    pub(super) fn position(&self, number: u64) -> [u32; 3] {
-        let [x, y, _] = self.launch.grid.map(u64::from);
-        [(number % x) as u32, (number / x % y) as u32, (number / x / y) as u32]
+    /// Blocks of a unit.
+    pub(super) fn blocks_of_unit(&self) -> u64 {
+        self.launch.blocks_in_cluster().into()
     }
 
+    /// Threads of a unit.
     pub(super) fn threads(&self) -> u64 {
-        self.launch.block.iter().map(|&n| u64::from(n)).product()
+        product(self.launch.block) * self.blocks_of_unit()
     }
 
-    /// Agents of a block besides itself: its threads, and bulk copies in flight.
+    /// Agents of a unit besides itself: its threads, and bulk copies in flight.
     pub(super) fn agents(&self) -> u64 {
         self.threads() + self.copies
     }
+}
+
+fn product(of: [u32; 3]) -> u64 {
+    of.iter().map(|&n| u64::from(n)).product()
 }
 
 /// How many bulk copies in flight a block of a kernel has agents for.
@@ -122,10 +128,9 @@ impl Machine {
         let LaunchRequest { module: code, kernel, name, grid, arguments } = *request;
         let Grid { blocks, threads, shared, together } = *grid;
         let info = &code.module.kernels()[kernel];
-        let count = |of: [u32; 3]| of.iter().map(|&n| u64::from(n)).product::<u64>();
-        let resident = (RESIDENT_THREADS / count(threads)).clamp(1, RESIDENT_BLOCKS);
-        if together != Together::Nothing && count(blocks) > resident {
-            let (blocks, threads) = (count(blocks), count(threads));
+        let resident = (RESIDENT_THREADS / product(threads)).clamp(1, RESIDENT_BLOCKS);
+        if together != Together::Nothing && product(blocks) > resident {
+            let (blocks, threads) = (product(blocks), product(threads));
             return Err(Refused::from(format!(
                 "{blocks} blocks that must run at the same time; a GPU holds {resident} of {threads} threads"
             )));
@@ -135,7 +140,7 @@ impl Machine {
                 "in the simulator, kernels are launched on a PE's first {STREAMS} streams; make streams once and use them again"
             )));
         }
-        let local = count(blocks).saturating_mul(count(threads) + copies_of(info) + 1);
+        let local = product(blocks).saturating_mul(product(threads) + copies_of(info) + 1);
         let names = local.saturating_add(1).saturating_mul(u64::from(STREAMS)).saturating_add(u64::from(FIRST));
         if names >= 1 << self.ordinals {
             return Err(Refused::limit(format!(
@@ -144,6 +149,7 @@ impl Machine {
         }
         let mut launch = Launch::new(1, 1);
         (launch.grid, launch.block, launch.dynamic_shared) = (blocks, threads, shared);
+        launch.cluster = info.cluster;
         launch.max_steps = self.config.max_instructions;
         launch.checks.races = self.races.is_on();
         launch.checks.order = self.mode.needs.tracking;
@@ -178,6 +184,7 @@ impl Machine {
         self.pes[pe].called += 1;
         let called = self.pes[pe].called;
         let copies = copies_of(info);
+        let resident = (resident / u64::from(launch.blocks_in_cluster())).max(1);
         Ok(Launched { code: Arc::clone(code), name: name.into(), launch, memory, resident, stream, copies, at, called })
     }
 

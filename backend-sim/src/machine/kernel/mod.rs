@@ -116,13 +116,13 @@ struct Started {
     ended: u64,
 }
 
-/// A block that runs.
+/// A block that runs; or a cluster of blocks, which is one block for the machine.
 #[derive(Debug)]
 struct Running {
     agent: AgentId,
     stream: AgentId,
     launched: Arc<Launched>,
-    /// Its number in the grid.
+    /// Its number among the blocks, or clusters, of the grid.
     number: u64,
     /// Not there while it runs, and once it has ended.
     block: Option<Box<Block>>,
@@ -205,7 +205,7 @@ impl Machine {
         let started = Started { launched: Arc::clone(launched), begun: 0, ended: 0 };
         self.kernels.progress.insert(stream, started);
         self.agents[stream].state = State::InKernel;
-        for _ in 0..launched.blocks().min(launched.resident) {
+        for _ in 0..launched.units().min(launched.resident) {
             self.begin_block(stream);
         }
         Progress::Blocked
@@ -215,7 +215,7 @@ impl Machine {
     fn begin_block(&mut self, stream: AgentId) {
         let Some(started) = self.kernels.progress.get_mut(&stream) else { return };
         let (number, launched) = (started.begun, Arc::clone(&started.launched));
-        if number == launched.blocks() {
+        if number == launched.units() {
             return;
         }
         started.begun += 1;
@@ -224,7 +224,8 @@ impl Machine {
         let agent = self.agent_in_kernel(pe, id, (&launched, number, None));
         self.agents[agent].call = "start";
         self.agents[agent].at = self.agents[stream].at;
-        let block = Block::new(&launched.code.module, &launched.name, &launched.launch, launched.position(number));
+        let block =
+            Block::new(&launched.code.module, &launched.name, &launched.launch, launched.launch.first_block(number));
         let block = block.expect("the launch was checked");
         let (calls, heard) = (BTreeMap::new(), Heard::default());
         let threads = vec![None; launched.agents() as usize];
@@ -283,7 +284,7 @@ impl Machine {
     /// All threads of a block have ended.
     fn block_ended(&mut self, id: BlockId) {
         let Running { agent, stream, ref launched, .. } = self.kernels.blocks[id];
-        let last = launched.blocks();
+        let last = launched.units();
         self.kernels.blocks[id].block = None;
         self.kernels.live.retain(|&live| live != id);
         self.agents[agent].state = State::Running;

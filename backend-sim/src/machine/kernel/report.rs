@@ -76,7 +76,7 @@ impl Machine {
         let Running { launched, number, threads, makers, .. } = &self.kernels.blocks[kernel.block];
         let thread = threads.iter().position(|of| *of == Some(agent))?;
         let thread = makers.get(&thread).copied().unwrap_or(thread);
-        Some(Who::of(launched.position(*number), launched.launch.block, thread as u32))
+        Some(launched.launch.who(launched.launch.first_block(*number), thread as u32))
     }
 
     /// The line that launched what an agent of kernels ran; `None` where it is not one line.
@@ -107,14 +107,16 @@ impl Machine {
         let started =
             self.kernels.progress.iter().find(|(agent, _)| std::ptr::eq(&raw const self.agents[**agent], stream));
         let Some((_, started)) = started else { return "its kernel".into() };
-        let (blocks, name) = (started.launched.blocks(), demangle(&started.launched.name));
-        match (blocks - started.begun, blocks) {
+        let (launched, name) = (&started.launched, demangle(&started.launched.name));
+        let of_unit = launched.blocks_of_unit();
+        let [blocks, begun, ended, most] =
+            [launched.units(), started.begun, started.ended, launched.resident].map(|units| units * of_unit);
+        match (blocks - begun, blocks) {
             (0, 1) => format!("kernel {name} to end"),
-            (0, _) => format!("kernel {name} to end: {} of {blocks} blocks have", started.ended),
+            (0, _) => format!("kernel {name} to end: {ended} of {blocks} blocks have"),
             (waiting, _) => format!(
-                "kernel {name} to end: {} of {blocks} blocks have; {waiting} cannot begin before others end, because a GPU holds {} of them \
-                 at once",
-                started.ended, started.launched.resident
+                "kernel {name} to end: {ended} of {blocks} blocks have; {waiting} cannot begin before others end, because a GPU holds {most} of \
+                 them at once"
             ),
         }
     }
