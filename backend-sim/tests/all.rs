@@ -31,6 +31,7 @@ mod kernel_aborts;
 mod kernel_advice;
 mod kernel_besides;
 mod kernel_boundaries;
+mod kernel_clusters;
 mod kernel_copies;
 mod kernel_counters;
 mod kernel_cuda_waits;

@@ -128,7 +128,7 @@ mod tests {
             modules(extensions).iter().map(|source| source.name().to_string()).collect()
         };
         let all = names(true);
-        assert_eq!((all.len(), all.contains("order.ptx"), all.contains("atomics.cu")), (17, true, true));
+        assert_eq!((all.len(), all.contains("order.ptx"), all.contains("atomics.cu")), (18, true, true));
         let missing: Vec<String> = all.difference(&names(false)).cloned().collect();
         assert_eq!(missing, ["extensions.ptx"]);
     }

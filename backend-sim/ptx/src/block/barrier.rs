@@ -129,11 +129,12 @@ impl Block {
 
     /// In the warps that have come, the threads that have ended without arriving. The barrier has waited for their end, but that does not order what they have done.
     fn ended_beside(&self, barrier: &Named) -> Vec<usize> {
-        if self.live == self.threads.len() {
+        if self.live == self.blocks.count * self.blocks.threads {
             return Vec::new();
         }
         let has_come = |warp: usize| barrier.waiting.iter().chain(&barrier.passed).any(|index| index / 32 == warp);
-        let is_missing = |index: &usize| !self.threads[*index].is_live() && !barrier.passed.contains(index);
+        let is_missing =
+            |&index: &usize| self.blocks.has(index) && !self.threads[index].is_live() && !barrier.passed.contains(&index);
         (0..self.threads.len()).filter(|index| is_missing(index) && has_come(index / 32)).collect()
     }
 

@@ -1,11 +1,12 @@
 //! The blocks of a cluster, which run as one: whose threads are whose, and where the shared memory of each lies.
 //!
-//! Threads have numbers that follow each other, block after block, and so has shared memory. A block's own shared memory begins at address 0 of the
+//! Threads have numbers that follow each other, block after block, and so has shared memory. Blocks do not share warps: where their threads fill no whole
+//! warps, some numbers have no threads. A block's own shared memory begins at address 0 of the
 //! space, in every block. `mapa` gives a name to that of a certain block: its rank plus one, in the bits above those of an offset.
 
 use std::ops::Range;
 
-use super::{Block, FaultKind, Halt};
+use super::{Block, FaultKind, Halt, Launch};
 use crate::module::Place;
 
 /// Bits of an offset in a block's shared memory.
@@ -19,14 +20,27 @@ pub(super) struct Blocks {
     pub(super) count: usize,
     /// Threads of a block.
     pub(super) threads: usize,
+    /// From the number of a block's first thread to that of the next one's.
+    pitch: usize,
     /// From the beginning of a block's shared memory to that of the next one.
     stride: usize,
 }
 
 impl Blocks {
     /// `shared`: bytes of shared memory of a block.
-    pub(super) fn new(count: usize, threads: usize, shared: usize) -> Self {
-        Self { count, threads, stride: shared.next_multiple_of(ALIGN) }
+    pub(super) fn new(launch: &Launch, shared: usize) -> Self {
+        let (count, threads) = (launch.blocks_in_cluster() as usize, launch.threads_in_block() as usize);
+        Self { count, threads, pitch: launch.pitch() as usize, stride: shared.next_multiple_of(ALIGN) }
+    }
+
+    /// How many numbers there are.
+    pub(super) fn numbers(&self) -> usize {
+        self.count * self.pitch
+    }
+
+    /// Whether a number is that of a thread.
+    pub(super) fn has(&self, thread: usize) -> bool {
+        thread < self.numbers() && self.within(thread) < self.threads
     }
 
     /// Bytes of shared memory of all blocks, where each has so many.
@@ -41,17 +55,18 @@ impl Blocks {
     /// The number of a thread's block.
     #[inline]
     pub(super) fn rank(&self, thread: usize) -> usize {
-        if self.count == 1 { 0 } else { thread / self.threads }
+        if self.count == 1 { 0 } else { thread / self.pitch }
     }
 
     /// The number of a thread in its block.
     pub(super) fn within(&self, thread: usize) -> usize {
-        thread - self.rank(thread) * self.threads
+        thread - self.rank(thread) * self.pitch
     }
 
     /// All threads of a block.
     pub(super) fn threads_of(&self, rank: usize) -> Range<usize> {
-        rank * self.threads..(rank + 1) * self.threads
+        let first = rank * self.pitch;
+        first..first + self.threads
     }
 
     /// Where the shared memory of a block begins.

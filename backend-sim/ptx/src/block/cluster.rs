@@ -77,7 +77,8 @@ impl Block {
             return Ok(());
         }
         // the barrier has waited for the end of those that have not arrived, but that does not order what they have done
-        let is_missing = |index: &usize| !self.threads[*index].is_live() && !arrived.contains(index);
+        let is_missing =
+            |&index: &usize| self.blocks.has(index) && !self.threads[index].is_live() && !arrived.contains(&index);
         let missing: Vec<usize> = (0..self.threads.len()).filter(is_missing).collect();
         let mut waiting = std::mem::take(&mut self.cluster.arrived);
         let (mut at, of_cluster) = (Place::default(), self.of_cluster());

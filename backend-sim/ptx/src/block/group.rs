@@ -37,7 +37,7 @@ impl Block {
         let partners = Self::partners(index, together.kind);
         let is_live = |&thread: &usize| self.threads.get(thread).is_some_and(super::Thread::is_live);
         if let Some(missing) = partners.clone().find(|thread| !is_live(thread)) {
-            let why = if missing < self.threads.len() { "has ended" } else { "is no thread of the block" };
+            let why = if self.blocks.has(missing) { "has ended" } else { "is no thread of the block" };
             let message = format!(
                 "{} of a warp group come to one instruction together, and thread {} of the group {why}",
                 if partners.len() == GROUP { "all 128 threads" } else { "all 32 threads of a warp" },

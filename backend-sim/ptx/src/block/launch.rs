@@ -113,14 +113,29 @@ impl Launch {
         [rank % x, rank / x % y, rank / x / y]
     }
 
+    /// How many threads a block has.
+    pub fn threads_in_block(&self) -> u32 {
+        self.block.iter().product()
+    }
+
+    /// From the number of a block's first thread to that of the next block of its cluster, which begins another warp.
+    pub(super) fn pitch(&self) -> u32 {
+        let threads = self.threads_in_block();
+        if self.blocks_in_cluster() == 1 { threads } else { threads.next_multiple_of(32) }
+    }
+
+    /// How many numbers the threads of a [`Block`](crate::Block) have. In a cluster, numbers that fill up a block's last warp are those of no thread.
+    pub fn numbers(&self) -> u32 {
+        self.blocks_in_cluster() * self.pitch()
+    }
+
     /// The thread of that number in the cluster whose first block is at `first`: threads of a block have numbers that follow each other.
     pub fn who(&self, first: [u32; 3], thread: u32) -> Who {
         if self.cluster.is_none() {
             return Who::of(first, self.block, thread);
         }
-        let threads: u32 = self.block.iter().product();
-        let within = self.in_cluster(thread / threads);
-        Who::of(std::array::from_fn(|axis| first[axis] + within[axis]), self.block, thread % threads)
+        let within = self.in_cluster(thread / self.pitch());
+        Who::of(std::array::from_fn(|axis| first[axis] + within[axis]), self.block, thread % self.pitch())
     }
 
     /// Whether the grid can be divided into the clusters that a kernel was compiled for.
@@ -133,8 +148,7 @@ impl Launch {
             return Err(format!("{}; it was compiled for {}", of(self.cluster), of(kernel.cluster)));
         }
         let Some(size) = self.cluster else { return Ok(()) };
-        let (blocks, threads) =
-            (size.iter().map(|&n| u64::from(n)).product::<u64>(), self.block.iter().product::<u32>());
+        let blocks = size.iter().fold(1, |all: u64, &n| all.saturating_mul(n.into()));
         if blocks == 0 || blocks > MOST_BLOCKS {
             return Err(format!("clusters of {} blocks; at least 1 and at most {MOST_BLOCKS} in all", text(size)));
         }
@@ -145,11 +159,11 @@ impl Launch {
                 text(size)
             ));
         }
-        let unit = if kernel.multiplies_in_groups { 128 } else { 32 };
-        match blocks > 1 && threads % unit != 0 {
+        // groups of warps are counted over all threads of a cluster
+        match blocks > 1 && kernel.multiplies_in_groups && !self.threads_in_block().is_multiple_of(128) {
             true => Err(format!(
-                "blocks of {}; in the simulator, a block of a cluster has a multiple of {unit}",
-                count(threads, "thread")
+                "blocks of {}; in the simulator, a block of a cluster that multiplies in warp groups has a multiple of 128",
+                count(self.threads_in_block(), "thread")
             )),
             false => Ok(()),
         }

@@ -194,34 +194,35 @@ impl Block {
     ) -> Result<Self, LaunchError> {
         let found = Self::find(module, kernel)?;
         launch.check(module, found, position)?;
-        let count = launch.blocks_in_cluster() as usize;
-        let of_block = launch.block.iter().product::<u32>() as usize;
-        let threads = count * of_block;
         let Kernel { code, shared_bytes, dynamic_align, narrowest, .. } = *found;
         let shared_bytes = if launch.dynamic_shared == 0 {
             shared_bytes
         } else {
             shared_bytes.next_multiple_of(dynamic_align) + launch.dynamic_shared
         };
-        let blocks = Blocks::new(count, of_block, shared_bytes as usize);
+        let blocks = Blocks::new(launch, shared_bytes as usize);
+        let threads = blocks.numbers();
         let shadow = launch.checks.races || launch.checks.uninitialized;
         let copies = if launch.checks.races && found.makes_bulk_copies { COPIES } else { 0 };
         let groups = Groups::count(threads, launch.checks.races && found.multiplies_in_groups);
         let code_index = code;
         let code = &module.code[usize::from(code_index)];
         let rows: Vec<Row> = code.registers.iter().map(|&value| [value; 32]).collect();
+        let mut all = vec![Thread::new(code_index, code); threads];
+        let none = (0..threads).filter(|&thread| !blocks.has(thread));
+        none.for_each(|thread| all[thread].state = State::Exited);
         Ok(Self {
             module: Arc::clone(module),
             launch: Arc::clone(launch),
             position,
-            threads: vec![Thread::new(code_index, code); threads],
+            threads: all,
             registers: vec![rows; threads.div_ceil(32)],
             shared: Shared::new(blocks.shared(shared_bytes as usize), narrowest, shadow),
             kernel: code_index,
             shared_bytes,
             blocks,
             order: Order::new(threads, copies + groups, launch.checks.races || launch.checks.order),
-            barriers: vec![Named::default(); barrier::NUMBERS * count],
+            barriers: vec![Named::default(); barrier::NUMBERS * blocks.count],
             cluster: Cluster::default(),
             copies: Copies::new(copies > 0),
             flights: Flights::default(),
@@ -231,8 +232,8 @@ impl Block {
             announced: false,
             alone: false,
             others_first: false,
-            live: threads,
-            live_of: vec![of_block; count],
+            live: blocks.count * blocks.threads,
+            live_of: vec![blocks.threads; blocks.count],
             parked: 0,
             is_idle: false,
             changes: Changes::default(),
@@ -380,7 +381,7 @@ impl Block {
     /// The threads of this thread's warp.
     fn warp_of(&self, thread: usize) -> std::ops::Range<usize> {
         let first = thread / 32 * 32;
-        first..(first + 32).min(self.threads.len())
+        first..(first + 32).min(self.blocks.threads_of(self.blocks.rank(thread)).end)
     }
 
     fn fault(&self, kind: FaultKind, thread: usize, place: Place, message: impl Into<String>) -> Halt {

@@ -54,9 +54,9 @@ impl Launched {
         self.launch.blocks_in_cluster().into()
     }
 
-    /// Threads of a unit.
+    /// Threads of a unit, by their numbers.
     pub(super) fn threads(&self) -> u64 {
-        product(self.launch.block) * self.blocks_of_unit()
+        self.launch.numbers().into()
     }
 
     /// Agents of a unit besides itself: its threads, and bulk copies in flight.
@@ -140,7 +140,9 @@ impl Machine {
                 "in the simulator, kernels are launched on a PE's first {STREAMS} streams; make streams once and use them again"
             )));
         }
-        let local = product(blocks).saturating_mul(product(threads) + copies_of(info) + 1);
+        // a block of a cluster has numbers for whole warps
+        let numbers = if info.cluster.is_some() { product(threads).next_multiple_of(32) } else { product(threads) };
+        let local = product(blocks).saturating_mul(numbers + copies_of(info) + 1);
         let names = local.saturating_add(1).saturating_mul(u64::from(STREAMS)).saturating_add(u64::from(FIRST));
         if names >= 1 << self.ordinals {
             return Err(Refused::limit(format!(

@@ -22,6 +22,7 @@ pub(super) fn cases<B: Backend>() -> Vec<Case<B>> {
         order(),
         memory(),
         blocks(),
+        clusters(),
         packets(),
         library(),
         extensions(),
@@ -46,6 +47,7 @@ pub(super) fn sources() -> Vec<Source> {
         "order",
         "memory",
         "blocks",
+        "clusters",
         "barriers",
         "collectives",
         "reductions",
@@ -423,6 +425,17 @@ part! { blocks in "blocks" by run:
     named_barrier: 2, block();
     a_warp_puts_and_a_warp_waits: 2, block();
     barrier_that_counts: 2, alone(1, 64);
+}
+
+part! { clusters in "clusters" by run:
+    cluster_positions: 2, alone(4, 32);
+    cluster_sum: 2, alone(2, 64);
+    cluster_swap: 2, alone(2, 32);
+    cluster_block_puts: 2, alone(2, 64);
+    cluster_multicast: 2, alone(2, 32);
+    cluster_counted_stores: 2, alone(2, 48);
+    cluster_hand_over: 2, grid(2, 32);
+    cluster_scope: 2, alone(2, 1);
 }
 
 part! { extensions in "extensions" by run:
