@@ -107,6 +107,8 @@ pub struct Explored {
     pub redundant: u64,
     /// Of the schedules visited, those that ended with a finding.
     pub findings: u64,
+    /// Of the schedules visited, those in which accesses raced, whether that is a finding or not ([`Races::Note`]).
+    pub racy: u64,
     /// Schedules whose end was not seen: the run was given up, or the other PEs were given up after a finding, or a step was not possible behind an
     /// intended race.
     pub given_up: u64,
@@ -182,6 +184,7 @@ impl Explored {
         self.given_up += u64::from(run.unseen.is_some());
         self.polls_bounded += u64::from(run.unseen == Some(Unseen::Polls));
         self.findings += u64::from(run.has_finding());
+        self.racy += u64::from(!run.verdict.races.is_empty());
         self.stale_loads |= run.verdict.lints_cut;
         self.stale_loads |= run.verdict.lints.iter().any(|lint| lint.kind == LintKind::StaleLoad && !lint.is_shown);
         self.steps += run.steps;
@@ -232,7 +235,11 @@ impl Explored {
         let cluster = config.in_words();
         let classes = count(schedules, "class");
         if complete && findings == 0 {
-            let absent = if config.races == Races::Find { NO_RACE_EITHER } else { ABSENT };
+            let absent = match (config.races, self.racy) {
+                (Races::Ignore, _) => ABSENT.to_string(),
+                (_, 0) => NO_RACE_EITHER.to_string(),
+                (_, racy) => format!("{racy} of them with races, {ABSENT}"),
+            };
             let values = if config.values_matter { "" } else { UNLESS_VALUES_MATTER };
             let polls = if self.polls { UNLESS_POLLS_ARE_COUNTED } else { "" };
             let stale = if self.stale_loads { UNLESS_LOADS_ARE_STALE } else { "" };
@@ -281,6 +288,14 @@ mod tests {
             ..Explored::default()
         };
         assert_eq!(bounded.proof(&config), format!("fails {cluster}: 1 of 1 class of about 30, ended there"));
+        let noted = Explored { racy: 3, complete: true, ..base };
+        let note = Config { races: Races::Note, ..config.clone() };
+        assert_eq!(
+            noted.proof(&note),
+            format!("proved {cluster}: 7 classes, 3 of them with races, no deadlock, nothing else")
+        );
+        let none = Explored { racy: 0, ..noted };
+        assert_eq!(none.proof(&note), none.proof(&config));
         let endless = Explored { estimated: Some(u64::MAX), findings: 0, bound: Some(Bound::Stopped), ..bounded };
         assert_eq!(
             endless.proof(&config),

@@ -85,7 +85,7 @@ fn a_cluster_of_one_block_meets_at_its_barrier() {
         (1, "waits at the barrier of the cluster, and has not arrived there"),
         (2, "arrives at the barrier of the cluster again, and has not waited there"),
         (3, "a read of 4 bytes of shared memory at words+252, which nobody has written in full"),
-        (4, "block 1 of the cluster; a cluster has one block here"),
+        (4, "block 1 of the cluster, which has one block"),
     ] {
         let text = fault("cluster", 64, how);
         assert!(text.contains(wrong), "{how}: {text}");

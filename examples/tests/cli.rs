@@ -273,6 +273,20 @@ fn a_summary_says_what_was_run_and_found() {
 }
 
 #[test]
+fn races_that_are_no_findings_are_noted() {
+    let note = "note: accesses race, which is no finding with --races note: data race: ";
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("run.json");
+    let in_order = example("missing_fence", &["--races", "note", "--schedules", "1", "--json", path(&file)]);
+    assert_eq!(status(&in_order), 0, "{}", stderr(&in_order));
+    assert!(stdout(&in_order).contains(note), "{}", stdout(&in_order));
+    assert!(json(&file)["noted"][0].as_str().unwrap().starts_with("data race: "), "{}", json(&file)["noted"]);
+    let right = example("ring", &["--races", "note", "--all", "--pes", "2"]);
+    let said = stdout(&right);
+    assert!(said.contains("1 class, no race, no deadlock, nothing else") && !said.contains(note), "{said}");
+}
+
+#[test]
 fn schedules_are_chosen_as_asked() {
     for (arguments, ends, said) in [
         (&["--schedules", "1"][..], 0, "in 1 schedule (in order) for 4 PEs under spec"),

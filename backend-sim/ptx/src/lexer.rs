@@ -30,9 +30,10 @@ pub(crate) fn tokens(text: &str) -> Result<Vec<(Token<'_>, u32)>, Error> {
             b' ' | b'\t' | b'\r' | 0 => at += 1,
             b'/' if next == Some(b'/') => at += bytes[at..].iter().take_while(|&&b| b != b'\n').count(),
             b'/' if next == Some(b'*') => {
-                let end = text[at..].find("*/").ok_or_else(|| Error::new(line, "a comment does not end"))?;
-                line += count_lines(&text[at..at + end]);
-                at += end + 2;
+                let begin = at + 2; // `/*/` ends nothing
+                let end = text[begin..].find("*/").ok_or_else(|| Error::new(line, "a comment does not end"))?;
+                line += count_lines(&text[begin..begin + end]);
+                at = begin + end + 2;
             }
             b'"' => {
                 let end = text_length(&bytes[at + 1..]).ok_or_else(|| Error::new(line, "a string does not end"))?;

@@ -241,12 +241,14 @@ pub(crate) enum Op {
         lanes: u8,
         shared: bool,
     },
+    /// `relaxed`: it releases and acquires nothing.
     MBarrier {
         kind: MBarrier,
         d: Reg,
         a: Reg,
         b: Reg,
         shared: bool,
+        relaxed: bool,
     },
     /// Copies `n` bytes from `s` to `t`. `barrier` is the mbarrier that counts them, or of `Elements` how many are read.
     Bulk {
@@ -582,6 +584,8 @@ pub(crate) struct Code {
     pub(crate) reasons: Vec<String>,
     /// Bytes of local memory of a frame.
     pub(crate) local: u32,
+    /// What a frame's local memory is aligned to.
+    pub(crate) local_align: u32,
     /// Bytes of parameters, result and slots of a frame.
     pub(crate) slots: u32,
     /// Where parameters and result of a device function begin among its slots.

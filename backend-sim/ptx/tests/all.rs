@@ -1,6 +1,7 @@
 //! The interpreter's tests, one file a subject. They are one program, so that tests of all subjects run at the same time. `mutations.rs` stands
 //! apart: it can be told to go on for hours.
 
+mod calls;
 mod clusters;
 mod copies;
 mod faults;

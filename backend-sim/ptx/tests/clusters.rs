@@ -99,7 +99,9 @@ fn blocks_of_few_threads() {
     // A barrier that takes a number of threads counts whole warps, and the threads that have ended are those of the block.
     let counted = "setp.lt.u32 %p3, %r0, 3;\n@%p3 exit;\nbar.sync 1, 64;\nbarrier.cluster.arrive;\nbarrier.cluster.wait;\nst.global.u32 [%rd1], %r0;";
     let words = leaves(counted, 2, 40);
-    assert!(words.chunks_exact(4).enumerate().all(|(number, words)| number % 40 < 3 || words[0] as usize == number % 40));
+    assert!(
+        words.chunks_exact(4).enumerate().all(|(number, words)| number % 40 < 3 || words[0] as usize == number % 40)
+    );
 }
 
 /// Each thread writes into the other block's memory and reads what the other block has written into its own.

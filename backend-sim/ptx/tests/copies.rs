@@ -377,3 +377,25 @@ fn f16_sum(bits: u16) -> u32 {
     let sum = half::f16::from_f64(half::f16::from_bits(ONES as u16).to_f64() + half::f16::from_bits(bits).to_f64());
     u32::from(sum.to_bits()) * 0x1_0001
 }
+
+/// A thread may wait for its copies by itself, even if an mbarrier counts them, too.
+#[test]
+fn counted_copies_are_awaited_by_their_thread() {
+    let counted = format!(
+        "@!%p1 mbarrier.init.shared.b64 [%bar], 1;\nbar.sync 0;\n{COPY}\ncp.async.mbarrier.arrive.noinc.shared.b64 [%bar];"
+    );
+    race(&format!("{counted}\n{READ}"), 1);
+    for wait in ["cp.async.wait_all;", "cp.async.commit_group;\ncp.async.wait_group 0;"] {
+        finishes(&format!("{counted}\n{wait}\n{READ}"), 1);
+    }
+}
+
+/// The end of a phase says that those before it have ended, too, even if nobody has looked at them.
+#[test]
+fn a_later_phase_ends_a_copy() {
+    let stores = "@!%p1 mbarrier.init.shared.b64 [%bar], 1;\nmbarrier.arrive.expect_tx.shared.b64 %rd4, [%bar], 4;\n\
+                  st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%own], %lane, [%bar];\nmbarrier.arrive.shared.b64 %rd4, [%bar];";
+    let looks = "again:\nmbarrier.try_wait.parity.shared.b64 %p2, [%bar], 1;\n@!%p2 bra again;";
+    race(&format!("{stores}\nld.shared.u32 %r2, [%own];"), 1);
+    finishes(&format!("{stores}\n{looks}\nld.shared.u32 %r2, [%own];"), 1);
+}

@@ -515,3 +515,67 @@ fn a_fence_of_a_proxy_tells_others_nothing() {
     finishes(&format!("{zeroed}{}", hand_over("fence.acq_rel.cta;")), 2);
     assert_eq!(fault(&format!("{zeroed}{}", hand_over("fence.proxy.async;")), 2).kind, FaultKind::Race);
 }
+
+/// A thread that has read a strong write comes after it, and not after what came before it.
+#[test]
+fn a_strong_write_that_was_read() {
+    let poll = |then: &str| {
+        format!(
+            "setp.eq.u32 %p1, %r1, 0;\nst.shared.u32 [room+128], 0;\nst.shared.u32 [room], 0;\nbar.sync 0;\n@!%p1 bra polls;\nst.shared.u32 [room+128], 5;\n\
+             st.volatile.shared.u32 [room], 1;\nbra done;\npolls:\nld.volatile.shared.u32 %r2, [room];\nsetp.ne.u32 %p2, %r2, 1;\n@%p2 bra polls;\n{then}\ndone:"
+        )
+    };
+    finishes(&poll("st.shared.u32 [room], 0;"), 2);
+    finishes(&poll("ld.shared.u32 %r3, [room];"), 2);
+    assert_eq!(fault(&poll("ld.shared.u32 %r3, [room+128];"), 2).kind, FaultKind::Race);
+    // a plain poll has seen nothing
+    let plain = poll("st.shared.u32 [room], 0;").replace("ld.volatile", "ld");
+    assert_eq!(fault(&plain, 2).kind, FaultKind::Race);
+}
+
+/// A strong write does not hide an earlier one: thread 2 knows of the second only.
+#[test]
+fn strong_writes_in_no_order() {
+    let body = |first: &str| {
+        format!(
+            "setp.eq.u32 %p1, %r1, 0;\nsetp.eq.u32 %p2, %r1, 1;\nst.shared.u32 [room], 0;\nst.shared.u32 [room+64], 0;\nbar.sync 0;\n@%p1 {first}\n\
+             @%p2 st.volatile.shared.u32 [room], 2;\n@%p2 st.release.cta.shared.u32 [room+64], 1;\n@%p1 bra done;\n@%p2 bra done;\n\
+             polls:\nld.acquire.cta.shared.u32 %r2, [room+64];\nsetp.ne.u32 %p3, %r2, 1;\n@%p3 bra polls;\nst.shared.u32 [room], 3;\ndone:"
+        )
+    };
+    finishes(&body("bra done;"), 3);
+    for first in ["st.volatile.shared.u32 [room], 1;", "ld.volatile.shared.u32 %r2, [room];"] {
+        let found = fault(&body(first), 3);
+        assert_eq!((found.kind, found.who.thread[0]), (FaultKind::Race, 2), "{found}");
+        assert_eq!(found.other.unwrap().0.thread[0], 0);
+    }
+}
+
+/// What is relaxed at an mbarrier orders nothing else.
+#[test]
+fn relaxed_operations_on_mbarriers() {
+    let body = |arrive: &str, wait: &str| {
+        format!(
+            "setp.eq.u32 %p1, %r1, 0;\nst.shared.u32 [room], 0;\n@%p1 mbarrier.init.shared.b64 [room+64], 1;\nbar.sync 0;\n@!%p1 bra waits;\n\
+             st.shared.u32 [room], 5;\n{arrive}\nbra done;\nwaits:\nmbarrier.try_wait.parity{wait}.shared::cta.b64 %p2, [room+64], 0;\n@!%p2 bra waits;\nld.shared.u32 %r3, [room];\ndone:"
+        )
+    };
+    let release = "mbarrier.arrive.release.cta.shared::cta.b64 _, [room+64];";
+    let relaxed = "mbarrier.arrive.relaxed.cta.shared::cta.b64 _, [room+64];";
+    finishes(&body(release, ".acquire.cta"), 2);
+    finishes(&body(&format!("fence.acq_rel.cta;\n{relaxed}"), ".acquire.cta"), 2);
+    for (arrive, wait) in [(relaxed, ".acquire.cta"), (release, ".relaxed.cta")] {
+        assert_eq!(fault(&body(arrive, wait), 2).kind, FaultKind::Race, "{arrive} {wait}");
+    }
+    let fenced = body(release, ".relaxed.cta").replace("ld.shared.u32 %r3", "fence.acq_rel.cta;\nld.shared.u32 %r3");
+    finishes(&fenced, 2);
+    let none = fault(&body("mbarrier.arrive.shared::cta.b64 _, [room+64], 0;", ""), 2);
+    assert_eq!(none.kind, FaultKind::InvalidOperand);
+}
+
+#[test]
+fn a_barrier_with_the_number_of_all_threads_is_one_without() {
+    let body = "setp.lt.u32 %p1, %r1, 32;\n@%p1 bra first;\nbar.sync 1, 64;\nbra done;\nfirst:\nbar.sync 1;\ndone:";
+    finishes(body, 64);
+    assert_eq!(fault(body, 96).kind, FaultKind::BarrierDivergence);
+}

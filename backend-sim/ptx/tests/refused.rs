@@ -273,6 +273,9 @@ fn texts() {
         format!("{header}.global .u32 a;\n.global .u32 a;"),
         format!("{header}.visible .entry k() {{ .reg .b32 %r<2>; /* no end"),
         format!("{header}\u{1F980}"),
+        format!("{header}/*/ no end"),
+        format!("{header}.func f(.param .b32 a) {{ ret; }}\n.func f(.param .align 8 .b8 a[64]);"),
+        format!("{header}.extern .func (.param .b32 r) f;\n.extern .func (.param .b64 r) f;"),
     ];
     let all: Vec<String> = texts
         .iter()

@@ -98,8 +98,10 @@ impl Block {
         if barrier.waiting.is_empty() && barrier.passed.is_empty() {
             (barrier.count, barrier.kind, barrier.holding) = (count, None, 0);
         }
+        // without a number, a barrier takes all threads of the block
+        let taken = |count: Option<u32>| count.map_or(self.blocks.threads.next_multiple_of(32), |count| count as usize);
         let mixed = barrier.kind.is_some_and(|other| kind != Barrier::Arrive && other != kind);
-        if barrier.count != count || mixed {
+        if taken(barrier.count) != taken(count) || mixed {
             let other = barrier.waiting.first().or(barrier.passed.first()).copied().unwrap_or(index);
             let message = "barrier divergence: threads come to one barrier with different numbers of threads or different reductions";
             return Err(self.fault_with(
@@ -133,8 +135,9 @@ impl Block {
             return Vec::new();
         }
         let has_come = |warp: usize| barrier.waiting.iter().chain(&barrier.passed).any(|index| index / 32 == warp);
-        let is_missing =
-            |&index: &usize| self.blocks.has(index) && !self.threads[index].is_live() && !barrier.passed.contains(&index);
+        let is_missing = |&index: &usize| {
+            self.blocks.has(index) && !self.threads[index].is_live() && !barrier.passed.contains(&index)
+        };
         (0..self.threads.len()).filter(|index| is_missing(index) && has_come(index / 32)).collect()
     }
 

@@ -95,7 +95,7 @@ impl Block {
         self.end_copy(world, thread, index, kind, barrier);
         match kind {
             Bulk::ToShared => {
-                self.mbarrier(world, thread, index, MBarrier::CompleteTx, (barrier, bytes), true, place)?;
+                self.mbarrier(world, thread, index, (MBarrier::CompleteTx, false), (barrier, bytes), true, place)?;
             }
             Bulk::Elements => self.takes_off(index, (shared, bytes), place),
             Bulk::Within | Bulk::ToGlobal | Bulk::Reduce(_) => {}
@@ -135,7 +135,7 @@ impl Block {
             thread.copied = offset + 8;
         }
         self.end_copy(world, thread, index, Bulk::ToShared, barrier);
-        self.mbarrier(world, thread, index, MBarrier::CompleteTx, (barrier, bytes), true, place)?;
+        self.mbarrier(world, thread, index, (MBarrier::CompleteTx, false), (barrier, bytes), true, place)?;
         (thread.copied, thread.copy) = (0, None);
         Ok(())
     }

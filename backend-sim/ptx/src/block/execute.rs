@@ -341,12 +341,13 @@ impl Block {
                             row.map(|[low, high]| (r[t][lane], r[t + 1][lane]) = (low, high))
                         });
                     }
-                    Op::MBarrier { kind, d, a, b, shared } => {
+                    Op::MBarrier { kind, d, a, b, shared, relaxed } => {
                         alone!();
                         let operands = (r[usize::from(a)][lead], r[usize::from(b)][lead]);
                         let thread = &mut threads[lead];
                         thread.frame.pc = pc as u32;
-                        let result = self.mbarrier(world, thread, first + lead, kind, operands, shared, place!());
+                        let result =
+                            self.mbarrier(world, thread, first + lead, (kind, relaxed), operands, shared, place!());
                         r[usize::from(d)][lead] = attempt!(result);
                     }
                     Op::Bulk { kind, t, s, n, barrier } => {

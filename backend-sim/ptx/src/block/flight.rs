@@ -11,22 +11,24 @@ use crate::module::Place;
 use crate::op::Group;
 use crate::world::World;
 
-/// What ends a copy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
-    /// Its thread waits for this group of its copies.
-    Group(u32),
-    /// The phase of an mbarrier, even or odd, is over, and somebody has seen that.
-    Phase { barrier: u64, odd: bool },
-}
-
 #[derive(Clone, Copy, Debug)]
 struct Copy {
     thread: usize,
     at: usize,
     bytes: usize,
     place: Place,
-    end: End,
+    /// It ends when its thread waits for this group of its copies. `None`: threads do not wait for it so.
+    group: Option<u32>,
+    /// It ends when a phase of this mbarrier is over, and somebody has seen that.
+    counted: Option<Counted>,
+}
+
+/// An mbarrier counts a copy in the phase in which it was then.
+#[derive(Clone, Copy, Debug)]
+struct Counted {
+    barrier: u64,
+    /// Whether that phase is over.
+    is_over: bool,
 }
 
 /// Who writes a word, and where that was begun.
@@ -62,7 +64,7 @@ impl Flights {
     fn begin(&mut self, copy: Copy, (threads, shared): (usize, usize)) {
         self.own.resize(threads, Own::default());
         self.words.resize(shared.div_ceil(4), None);
-        let has_mbarrier = matches!(copy.end, End::Phase { .. });
+        let has_mbarrier = copy.counted.is_some();
         let writer = Writer { thread: copy.thread as u16, place: copy.place, has_mbarrier };
         self.words[copy.at / 4..(copy.at + copy.bytes) / 4].fill(Some(writer));
         match has_mbarrier {
@@ -90,8 +92,9 @@ impl Flights {
     /// Takes out those of a thread whose group comes before this one.
     fn land_own(&mut self, thread: usize, before: u32) -> Vec<Copy> {
         let Some(own) = self.own.get_mut(thread) else { return Vec::new() };
-        let is_over = |copy: &mut Copy| matches!(copy.end, End::Group(group) if group < before);
-        let landed: Vec<Copy> = own.copies.extract_if(.., is_over).collect();
+        let is_over = |copy: &mut Copy| copy.thread == thread && copy.group.is_some_and(|group| group < before);
+        let mut landed: Vec<Copy> = own.copies.extract_if(.., is_over).collect();
+        landed.extend(self.counted.extract_if(.., is_over));
         self.land(&landed);
         landed
     }
@@ -105,14 +108,20 @@ impl Flights {
 impl Block {
     /// A thread has begun a copy for which it waits itself.
     pub(super) fn takes_off(&mut self, thread: usize, (at, bytes): (u64, u64), place: Place) {
-        let end = End::Group(self.flights.open(thread));
-        self.keep(Copy { thread, at: at as usize, bytes: bytes as usize, place, end });
+        let group = Some(self.flights.open(thread));
+        self.keep(Copy { thread, at: at as usize, bytes: bytes as usize, place, group, counted: None });
     }
 
-    /// A thread has begun a copy that an mbarrier counts, in a phase of it.
-    pub(super) fn takes_off_for(&mut self, thread: usize, (at, bytes): (u64, u64), phase: (u64, bool), place: Place) {
-        let end = End::Phase { barrier: phase.0, odd: phase.1 };
-        self.keep(Copy { thread, at: at as usize, bytes: bytes as usize, place, end });
+    /// A thread has begun a copy that an mbarrier counts. `is_over`: it was the last thing that the mbarrier's phase waited for.
+    pub(super) fn takes_off_for(
+        &mut self,
+        thread: usize,
+        (at, bytes): (u64, u64),
+        (barrier, is_over): (u64, bool),
+        place: Place,
+    ) {
+        let counted = Some(Counted { barrier, is_over });
+        self.keep(Copy { thread, at: at as usize, bytes: bytes as usize, place, group: None, counted });
     }
 
     fn keep(&mut self, copy: Copy) {
@@ -142,25 +151,29 @@ impl Block {
         Ok(())
     }
 
-    /// The copies that a thread has begun are, from now on, awaited at an mbarrier.
-    pub(super) fn follow(
-        &mut self,
-        world: &mut impl World,
-        thread: usize,
-        barrier: u64,
-        odd: bool,
-    ) -> Result<(), Halt> {
-        for copy in self.flights.land_own(thread, u32::MAX) {
+    /// The copies that a thread has begun are, from now on, awaited at an mbarrier, too.
+    pub(super) fn follow(&mut self, world: &mut impl World, thread: usize, barrier: u64) -> Result<(), Halt> {
+        let Some(own) = self.flights.own.get_mut(thread) else { return Ok(()) };
+        let begun = std::mem::take(&mut own.copies);
+        self.flights.land(&begun);
+        for copy in begun {
             self.have_written(world, copy)?;
-            self.keep(Copy { end: End::Phase { barrier, odd }, ..copy });
+            self.keep(Copy { counted: Some(Counted { barrier, is_over: false }), ..copy });
         }
         Ok(())
     }
 
-    /// Somebody has seen that an mbarrier is in a phase: copies of the phase before it have ended.
-    pub(super) fn is_in_phase(&mut self, mbarrier: u64, is_odd: bool) {
+    /// A phase of an mbarrier is over.
+    pub(super) fn phase_is_over(&mut self, mbarrier: u64) {
+        for Counted { barrier, is_over } in self.flights.counted.iter_mut().filter_map(|copy| copy.counted.as_mut()) {
+            *is_over |= *barrier == mbarrier;
+        }
+    }
+
+    /// Somebody has seen that the last phase of an mbarrier is over: copies that it has counted in that phase, and before, have ended.
+    pub(super) fn sees_phase(&mut self, mbarrier: u64) {
         let is_over =
-            |copy: &mut Copy| matches!(copy.end, End::Phase { barrier, odd } if barrier == mbarrier && odd != is_odd);
+            |copy: &mut Copy| copy.counted.is_some_and(|counted| counted.is_over && counted.barrier == mbarrier);
         if !self.flights.counted.is_empty() {
             let landed: Vec<Copy> = self.flights.counted.extract_if(.., is_over).collect();
             self.flights.land(&landed);

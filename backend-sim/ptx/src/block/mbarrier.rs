@@ -123,7 +123,7 @@ impl Block {
         world: &mut impl World,
         thread: &mut Thread,
         index: usize,
-        kind: MBarrier,
+        (kind, relaxed): (MBarrier, bool),
         (address, operand): (u64, u64),
         in_space: bool,
         place: Place,
@@ -139,7 +139,7 @@ impl Block {
         }
         let at = self.shared_range(index, address, 8, place)?;
         let generic = window::SHARED + at as u64;
-        let mut access = self.mbarrier_access(index, kind, generic, place);
+        let mut access = self.mbarrier_access(index, (kind, relaxed), generic, place);
         if access.order.is_strong() {
             self.announce(world, &access)?;
         }
@@ -172,6 +172,9 @@ impl Block {
             }
             MBarrier::Invalidate => new = State::unpack(0),
             _ if !old.is_valid => return invalid(self, "an mbarrier that is not initialized".into()),
+            MBarrier::Arrive | MBarrier::ArriveDrop if operand == 0 => {
+                return invalid(self, "an arrival at an mbarrier that counts for none; at least one".into());
+            }
             MBarrier::ExpectTx | MBarrier::ArriveExpectTx if operand > COUNT => {
                 return invalid(self, format!("an mbarrier that expects {operand} bytes; at most {COUNT}"));
             }
@@ -179,8 +182,11 @@ impl Block {
                 self.has_read(thread, index, generic, 8);
                 let done = (old.phase == 1) != is_odd(operand, parity);
                 if done {
-                    self.order.sees_phase(index, generic);
-                    self.is_in_phase(address, old.phase == 1);
+                    match relaxed {
+                        true => self.order.read(index, generic, false),
+                        false => self.order.sees_phase(index, generic),
+                    }
+                    self.sees_phase(address);
                 }
                 world.accessed_shared(&access, None);
                 return Ok(u64::from(done));
@@ -197,7 +203,7 @@ impl Block {
             }
             MBarrier::CompleteTx => new.bytes = new.bytes.saturating_sub_unsigned(operand),
             MBarrier::ArriveBehindCopies { counts } => {
-                self.follow(world, index, address, old.phase == 1)?;
+                self.follow(world, index, address)?;
                 new.pending = new.pending.wrapping_sub(counts.into());
             }
         }
@@ -207,11 +213,12 @@ impl Block {
         if !matches!(kind, MBarrier::Init | MBarrier::Invalidate) {
             new = new.settled();
         }
-        self.order.write(index, generic, true, true);
+        self.order.write(index, generic, !relaxed, true);
         if let AccessKind::Arrive { odd, ends } = &mut access.kind {
             (*odd, *ends) = (old.phase == 1, new.phase != old.phase);
             if *ends {
                 self.order.phase_ends(generic);
+                self.phase_is_over(address);
             }
         }
         let changed = self.shared.store(at, 8, new.pack());
@@ -226,7 +233,7 @@ impl Block {
 
     /// The access that the world sees for an operation on an mbarrier. Arrivals in one phase commute: the result that they return identifies that phase,
     /// unless the module asks it for more.
-    fn mbarrier_access(&self, index: usize, kind: MBarrier, address: u64, place: Place) -> Access {
+    fn mbarrier_access(&self, index: usize, (kind, relaxed): (MBarrier, bool), address: u64, place: Place) -> Access {
         // bytes that are announced after the last arrival are those of the next phase
         let commutes =
             !matches!(kind, MBarrier::Init | MBarrier::Invalidate | MBarrier::Test { .. } | MBarrier::ExpectTx)
@@ -242,6 +249,7 @@ impl Block {
             | MBarrier::CompleteTx
             | MBarrier::ArriveBehindCopies { .. } => (Order::Release, AccessKind::Arrive { odd: false, ends: false }),
         };
+        let order = if relaxed { Order::Relaxed } else { order };
         let memory = Memory { order, scope: Scope::Cta, ..Memory::plain(Space::Shared, 8) };
         Access { commutes, ..self.access(index, &memory, address, kind, place) }
     }
@@ -254,9 +262,11 @@ impl Block {
         (barrier, before): (u64, u64),
         place: Place,
     ) -> Result<(), Halt> {
-        let phase = (self.shared_address(barrier, true, index, place)?, State::unpack(before).phase == 1);
-        let address = self.shared_address(address, true, index, place)?;
-        self.takes_off_for(index, (address, bytes.into()), phase, place);
+        let [barrier, address] =
+            [self.shared_address(barrier, true, index, place)?, self.shared_address(address, true, index, place)?];
+        let now = State::unpack(self.shared.load(barrier as usize, 8));
+        let is_over = now.phase != State::unpack(before).phase;
+        self.takes_off_for(index, (address, bytes.into()), (barrier, is_over), place);
         Ok(())
     }
 }

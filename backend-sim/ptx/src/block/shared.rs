@@ -5,6 +5,9 @@
 //!
 //! Many threads may have read a word without being ordered. Mostly they read it by one instruction, one after the other. Then one
 //! [`Stamp`] stands for all of them. A read is forgotten when a later one stands for it: an access that comes after the later read also comes after the earlier one.
+//!
+//! Strong accesses do not race with each other. So those that came before a strong write, in no order with it, are kept for a weak access that comes later. A thread that has
+//! read a strong write by a strong read comes after that write, but not after what its thread had done before: PTX calls this observation order.
 
 use super::order::Order;
 use crate::bytes;
@@ -72,7 +75,14 @@ impl Stamp {
         threads.find(|&other| is_ordinary && order.lacks_fence(self.epoch, other, self.clock, thread))
     }
 
-    /// Whether these reads need not be kept any more, because a thread's later read stands for them.
+    /// Whether one of its threads has done this before what `thread` does now.
+    fn precedes(&self, order: &Order, thread: usize, learned: Learned<'_>) -> bool {
+        let mut threads = (self.first..=self.last).map(usize::from);
+        self.epoch < order.epoch
+            || threads.any(|other| order.before(self.epoch, other, self.clock, thread) || learned(other, self.moment))
+    }
+
+    /// Whether these accesses need not be kept any more, because a thread's later one stands for them.
     fn is_over(&self, order: &Order, later: &Stamp) -> bool {
         (self.strong || !later.strong) && self.unordered(order, later.first.into(), &mut |_, _| false).is_none()
     }
@@ -84,12 +94,96 @@ struct Cell {
     write: Stamp,
     read: Stamp,
     earlier: Vec<Stamp>,
+    /// If the last write is strong.
+    strong: Option<Box<Strong>>,
+}
+
+/// A strong access, and of a write, who has read it by strong reads: for each thread the first of them.
+#[derive(Clone, Debug, Default)]
+struct Kept {
+    access: Stamp,
+    seen: Vec<Stamp>,
+}
+
+impl Kept {
+    /// Whether a thread comes after a strong read of this write.
+    fn is_seen(&self, order: &Order, thread: usize, learned: Learned<'_>) -> bool {
+        self.seen.iter().any(|read| read.precedes(order, thread, learned))
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+struct Strong {
+    /// The last write.
+    last: Kept,
+    /// Strong accesses that came before it, in no order with it.
+    before: Vec<Kept>,
 }
 
 impl Cell {
     fn write(&mut self, write: Stamp) {
-        (self.write, self.read) = (write, Stamp::default());
+        (self.write, self.read, self.strong) = (write, Stamp::default(), None);
         self.earlier.clear();
+    }
+
+    /// A strong write, or a strong update: that has read the last write.
+    fn write_strongly(&mut self, write: Stamp, reads: bool, order: &Order, learned: Learned<'_>) {
+        let Strong { last, mut before } = self.strong.take().map_or_else(Strong::default, |strong| *strong);
+        let written = if last.access == self.write { last } else { Kept { access: self.write, ..Kept::default() } };
+        let others = self.earlier.iter().chain([&self.read]); // the last one comes last
+        let others = others.map(|&access| Kept { access, ..Kept::default() });
+        for one in std::iter::once(written).filter(|_| !reads).chain(others) {
+            let Stamp { epoch, strong, first, last, writes, .. } = one.access;
+            if epoch > 0 && strong {
+                // whatever comes after the later one comes after both; but a write is forgotten when it was seen, and a read is not
+                let stands = |other: &Stamp| (other.first, other.last, other.writes) == (first, last, writes);
+                before.retain(|other| !stands(&other.access));
+                before.push(one);
+            }
+        }
+        let thread = usize::from(write.first);
+        before.retain(|one| {
+            one.access.unordered(order, thread, learned).is_some() && !one.is_seen(order, thread, learned)
+        });
+        self.write(write);
+        self.strong = Some(Box::new(Strong { last: Kept { access: write, ..Kept::default() }, before }));
+    }
+
+    /// Strong accesses before the last write that may race with a weak one now.
+    fn before(&self) -> &[Kept] {
+        self.strong.as_ref().map_or(&[], |strong| &strong.before)
+    }
+
+    /// The first access that races with one now. `repeated`: whether it repeats an unordered write.
+    #[inline]
+    fn race(&self, touch: &Touch, order: &Order, learned: Learned<'_>, repeated: &mut bool) -> Option<Finding> {
+        let &Touch { thread, place, writes, strong, repeats, .. } = touch;
+        let mut with = |earlier: &Stamp, seen: &[Stamp]| {
+            if earlier.strong && strong {
+                return None;
+            }
+            let other = earlier.unordered(order, thread, learned)?;
+            if seen.iter().any(|read| read.precedes(order, thread, learned)) {
+                return None;
+            }
+            if repeats && earlier.writes && earlier.place == place {
+                *repeated = true;
+                return None;
+            }
+            Some(Finding { thread: other, place: earlier.place, wrote: earlier.writes, invisible: false })
+        };
+        let kept = self.strong.as_deref();
+        let last = kept.filter(|kept| kept.last.access == self.write).map_or(&[][..], |kept| &kept.last.seen);
+        let with_last = with(&self.write, last);
+        if with_last.is_some() {
+            return with_last;
+        }
+        let mut reads = std::iter::once(&self.read).chain(self.earlier.iter().rev());
+        let with_read = if writes { reads.find_map(|one| with(one, &[])) } else { None };
+        with_read.or_else(|| {
+            let before = kept?.before.iter().filter(|one| writes || one.access.writes);
+            before.into_iter().find_map(|one| with(&one.access, &one.seen))
+        })
     }
 
     /// A write of what other threads have written by the same instruction.
@@ -103,6 +197,12 @@ impl Cell {
 
     #[inline]
     fn read(&mut self, order: &Order, read: Stamp) {
+        if let Some(strong) = &mut self.strong
+            && read.strong
+            && !strong.last.seen.iter().any(|seen| seen.first == read.first)
+        {
+            strong.last.seen.push(read);
+        }
         if self.read.epoch < read.epoch {
             self.earlier.retain(|earlier| earlier.epoch == read.epoch); // writes that were repeated
             self.read = read;
@@ -246,7 +346,11 @@ impl Shared {
     ) -> Option<Finding> {
         let mut known = Stamp::default();
         for cell in self.cells_of(part.start, part.len()) {
-            for stamp in [&cell.write, &cell.read].into_iter().chain(&cell.earlier) {
+            for stamp in [&cell.write, &cell.read]
+                .into_iter()
+                .chain(&cell.earlier)
+                .chain(cell.before().iter().map(|kept| &kept.access))
+            {
                 if stamp.epoch == 0 || *stamp == known {
                     continue;
                 }
@@ -287,7 +391,7 @@ impl Shared {
         if self.cells.is_empty() {
             return (None, false);
         }
-        let Touch { thread, place, reads, writes, strong, repeats, by } = touch;
+        let Touch { thread, place, reads, writes, strong, by, .. } = touch;
         let by_thread = by == By::Thread;
         let number = thread as u16;
         let (epoch, clock) = (order.epoch, order.clock(thread));
@@ -296,18 +400,7 @@ impl Shared {
             uninitialized |= reads && cell.write.epoch == 0;
             let mut repeated = false;
             if let (Some(learned), None) = (&mut learned, finding) {
-                let race = |earlier: &Stamp| {
-                    let plain = !(earlier.strong && strong);
-                    let other = plain.then(|| earlier.unordered(order, thread, learned))??;
-                    if repeats && earlier.writes && earlier.place == place {
-                        repeated = true;
-                        return None;
-                    }
-                    Some(Finding { thread: other, place: earlier.place, wrote: earlier.writes, invisible: false })
-                };
-                let others = std::iter::once(&cell.read).chain(cell.earlier.iter().rev());
-                let others = others.take(if writes { usize::MAX } else { 0 });
-                finding = std::iter::once(&cell.write).chain(others).find_map(race);
+                finding = cell.race(&touch, order, learned, &mut repeated);
                 if matches!(by, By::Async(_)) && finding.is_none() {
                     let mut writes = std::iter::once(&cell.write).chain(&cell.earlier);
                     finding = writes.find_map(|write| {
@@ -318,7 +411,10 @@ impl Shared {
             }
             match writes {
                 true if repeated && finding.is_none() => cell.repeat(stamp),
-                true => cell.write(stamp),
+                true => match &mut learned {
+                    Some(learned) if strong => cell.write_strongly(stamp, reads, order, learned),
+                    _ => cell.write(stamp),
+                },
                 false => cell.read(order, stamp),
             }
         }
@@ -328,52 +424,82 @@ impl Shared {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     const THREADS: usize = 7;
 
-    /// Compares with all accesses since the last write that repeats none. A race is found if and only if one of them is unordered, and the race is with one of those.
+    /// Compares with all accesses up to the first race. A race is found if and only if one of them is unordered, and the race is with one of those.
     #[test]
     fn no_race_with_a_read_that_is_kept_no_more() {
-        let (mut races, mut all_repeated, mut random) = (0, 0, 7_u64);
+        let (mut races, mut all_repeated, mut all_seen, mut late, mut random) = (0, 0, 0, 0, 7_u64);
         let mut next = |below: usize| {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             (random >> 33) as usize % below
         };
-        for _ in 0..2_000 {
+        for _ in 0..100_000 {
             let mut order = Order::new(THREADS, 0, false);
             let mut shared = Shared::new(4, 4, true);
-            let mut since = Vec::<Stamp>::new(); // the first is a write
+            let mut all = Vec::<Stamp>::new();
+            let mut over = BTreeSet::new(); // what comes before a later strong write, or was read by its thread
             let (mut now, mut told) = (0, [[0; THREADS]; THREADS]); // when each was told last of what each had done, elsewhere
             for _ in 0..60 {
                 let thread = next(THREADS);
-                match next(13) {
-                    0 if next(4) == 0 => order.meet_all(),
-                    12 => {
-                        now += 1;
-                        told[next(THREADS)][thread] = now;
+                let tell = |told: &mut [[u64; THREADS]; THREADS], now: u64, from: &[usize], into: &[usize]| {
+                    let mut row = [0; THREADS];
+                    for &one in from {
+                        (0..THREADS).for_each(|other| row[other] = row[other].max(told[one][other]));
+                        row[one] = now;
                     }
-                    0 | 1 => {
+                    into.iter().for_each(|&to| {
+                        (0..THREADS).for_each(|other| told[to][other] = told[to][other].max(row[other]))
+                    });
+                };
+                match next(40) {
+                    0 => {
+                        order.meet_all();
+                        now += 1;
+                        told = [[now; THREADS]; THREADS];
+                    }
+                    1..=4 => {
+                        now += 1;
+                        tell(&mut told, now, &[thread], &[next(THREADS)]);
+                    }
+                    5..=24 => {
                         let other = (thread + 1 + next(THREADS - 1)) % THREADS;
-                        order.meet(&[thread, other], &[thread, other][..1 + next(2)]);
+                        let (from, into) = ([thread, other], &[thread, other][..1 + next(2)]);
+                        order.meet(&from, into);
+                        now += 1;
+                        tell(&mut told, now, &from, into);
                     }
                     kind => {
-                        let (writes, strong) = (kind <= 3, next(3) == 0);
-                        let place = Place(next(2) as u32);
+                        let (writes, strong) = (kind <= 29, next(3) > 0);
+                        let place = Place(next(2) as u32 + 2 * u32::from(strong)); // an instruction is strong, or is not
                         let repeats = writes && !strong && next(2) == 0;
                         let touch = Touch { thread, place, reads: !writes, writes, strong, repeats, by: By::Thread };
                         let number = thread as u16;
                         let (epoch, clock) = (order.epoch, order.clock(thread));
                         let (first, last, moment) = (number, number, now);
                         let stamp = Stamp { epoch, clock, place, first, last, strong, writes, by_thread: true, moment };
-                        let latest = since.iter().rposition(|earlier| earlier.writes);
+                        let latest = all.iter().rposition(|earlier| earlier.writes);
                         let (mut expected, mut repeated) = (Vec::new(), false);
-                        for (at, earlier) in since.iter().enumerate() {
-                            let learned = &mut |of: usize, moment| told[of][thread] > moment;
-                            let counts = (writes || latest == Some(at)) && !(earlier.strong && strong);
+                        for (at, earlier) in all.iter().enumerate() {
+                            let learned = &mut |of: usize, moment| told[thread][of] > moment;
+                            // of weak writes that others have repeated, a read meets the last one
+                            let counts = (writes || latest == Some(at) || earlier.writes && earlier.strong)
+                                && !(earlier.strong && strong);
                             let Some(other) = earlier.unordered(&order, thread, learned).filter(|_| counts) else {
                                 continue;
                             };
+                            let until = all[at + 1..].iter().position(|later| later.writes);
+                            let mut reads = all[at + 1..].iter().take(until.unwrap_or(usize::MAX));
+                            let is_seen = |read: &Stamp| read.strong && read.precedes(&order, thread, learned);
+                            let is_seen = earlier.writes && earlier.strong && reads.any(is_seen);
+                            all_seen += usize::from(is_seen);
+                            if is_seen || over.contains(&at) {
+                                continue;
+                            }
                             match repeats && earlier.writes && earlier.place == place {
                                 true => repeated = true,
                                 false => expected.push(Finding {
@@ -384,21 +510,38 @@ mod tests {
                                 }),
                             }
                         }
-                        let learned: Learned<'_> = &mut |of, moment| told[of][thread] > moment;
+                        let learned: Learned<'_> = &mut |of, moment| told[thread][of] > moment;
                         let (found, _) = shared.touch(0, 4, (touch, now), &order, Some(learned));
                         assert_eq!(found.is_some(), !expected.is_empty(), "{found:?} {expected:?}");
                         assert!(found.is_none_or(|found| expected.contains(&found)), "{found:?} {expected:?}");
-                        races += usize::from(found.is_some());
-                        if writes && !(repeated && found.is_none()) {
-                            since.clear();
-                        }
                         all_repeated += usize::from(repeated && found.is_none());
-                        since.push(stamp);
+                        if found.is_some() {
+                            races += 1;
+                            late += usize::from(
+                                latest.is_some_and(|at| expected.iter().all(|one| one.place != all[at].place)),
+                            );
+                            break;
+                        }
+                        let learned = &mut |of: usize, moment| told[thread][of] > moment;
+                        if writes && strong {
+                            for (at, _) in all.iter().enumerate().filter(|(_, one)| one.writes && one.strong) {
+                                let mut reads = all[at + 1..].iter().take_while(|later| !later.writes);
+                                if reads.any(|read| read.strong && read.precedes(&order, thread, learned)) {
+                                    over.insert(at);
+                                }
+                            }
+                            let is_before = |at: &usize| all[*at].unordered(&order, thread, learned).is_none();
+                            over.extend((0..all.len()).filter(is_before));
+                        } else if writes && !repeated {
+                            over.extend(0..all.len());
+                        }
+                        all.push(stamp);
                     }
                 }
             }
         }
-        assert!(races > 1_000 && all_repeated > 300, "{races} {all_repeated}");
+        let counts = (races, all_repeated, all_seen, late);
+        assert!(races > 1_000 && all_repeated > 300 && all_seen > 300 && late > 300, "{counts:?}");
     }
 
     #[test]

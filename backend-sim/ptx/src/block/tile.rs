@@ -52,7 +52,7 @@ impl Block {
         self.end_copy(world, thread, index, bulk, tile.barrier);
         if kind == TileKind::Load {
             let counted = (tile.barrier, map.bytes());
-            self.mbarrier(world, thread, index, MBarrier::CompleteTx, counted, true, place)?;
+            self.mbarrier(world, thread, index, (MBarrier::CompleteTx, false), counted, true, place)?;
         }
         (thread.copied, thread.copy, thread.tensor) = (0, None, None);
         Ok(())

@@ -18,6 +18,9 @@ const DEEPEST: usize = 1000;
 /// Bytes of the arguments of all calls that a thread is in.
 const MOST_SLOTS: usize = 16 << 20;
 
+/// Registers of all functions that a thread is in.
+const MOST_REGISTERS: usize = 1 << 18;
+
 /// Why threads do not run on together.
 pub(super) enum End {
     /// Their states say what they wait for.
@@ -187,10 +190,13 @@ impl Block {
         let module = &self.module;
         let code = &module.code[usize::from(callee)];
         let site = &module.code[usize::from(thread.frame.code)].calls[usize::from(call)];
-        let local_begin = thread.local.len().next_multiple_of(16);
+        let local_begin = thread.local.len().next_multiple_of(code.local_align as usize);
         let slots_begin = thread.slots.len().next_multiple_of(16);
         let is_too_large = |begin: usize, bytes: u32, most: usize| begin + bytes as usize > most;
+        let mine = module.code[usize::from(thread.frame.code)].registers.len();
+        let registers_begin = thread.frame.registers as usize + mine;
         if thread.frames.len() >= DEEPEST
+            || registers_begin + code.registers.len() > MOST_REGISTERS
             || is_too_large(local_begin, code.local, 512 << 10)
             || is_too_large(slots_begin, code.slots, MOST_SLOTS)
         {
@@ -202,12 +208,11 @@ impl Block {
             thread.slots.copy_within(begin..begin + from.size as usize, slots_begin + to.offset as usize);
         }
         thread.local.resize(local_begin + code.local as usize, 0);
-        let mine = module.code[usize::from(thread.frame.code)].registers.len() as u32;
         thread.frames.push(thread.frame);
         thread.frame = Frame {
             code: callee,
             pc: 0,
-            registers: thread.frame.registers + mine,
+            registers: registers_begin as u32,
             slots: slots_begin as u32,
             local: local_begin as u32,
             call,

@@ -23,7 +23,7 @@ impl<'a> Builder<'_, 'a> {
             return Err(form.unknown());
         }
         let (a, b, d) = (self.address(form, address)?, self.constant(1)?, self.temporary()?);
-        self.emit(Op::MBarrier { kind: MBarrier::ArriveBehindCopies { counts }, d, a, b, shared });
+        self.emit(Op::MBarrier { kind: MBarrier::ArriveBehindCopies { counts }, d, a, b, shared, relaxed: false });
         Ok(())
     }
 
@@ -280,7 +280,7 @@ impl<'a> Builder<'_, 'a> {
     /// Bytes have come, as an mbarrier counts them: its address, and what it was before.
     fn complete(&mut self, form: &Form<'a>, mbarrier: &Operand<'a>, bytes: u8) -> Result<(Reg, Reg), Error> {
         let (a, b, d) = (self.address(form, mbarrier)?, self.constant(bytes.into())?, self.temporary()?);
-        self.emit(Op::MBarrier { kind: MBarrier::CompleteTx, d, a, b, shared: true });
+        self.emit(Op::MBarrier { kind: MBarrier::CompleteTx, d, a, b, shared: true, relaxed: false });
         Ok((a, d))
     }
 }

@@ -92,6 +92,7 @@ pub(super) fn function<'m, 'a>(
             awaits: BTreeSet::new(),
             reasons: Vec::new(),
             local: 0,
+            local_align: 16,
             slots: 0,
             parameters: Vec::new(),
             result: None,
@@ -218,6 +219,7 @@ impl<'a> Builder<'_, 'a> {
                     return Err(Error::new(line, "more than 512 KiB of local memory in a function"));
                 }
                 self.code.local = end as u32;
+                self.code.local_align = self.code.local_align.max(variable.align);
                 Local::Stack(begin as u32)
             }
             _ => {

@@ -151,7 +151,15 @@ fn functions<'a>(text: &Text<'a>, names: &mut Names<'a>) -> Result<Vec<External>
         let sizes = |variable: &crate::syntax::Variable<'_>| variable.size.unwrap_or(0);
         let parameters: Vec<u64> = function.parameters.iter().map(sizes).collect();
         let result = function.result.as_ref().map_or(0, sizes);
-        names.signatures.insert(function.name, (parameters, result));
+        let signature = (parameters, result);
+        if names.signatures.get(function.name).is_some_and(|other| *other != signature) {
+            let message = format!(
+                "the function {} is declared elsewhere with parameters or a result of other sizes",
+                function.name
+            );
+            return Err(Error::new(function.line, message));
+        }
+        names.signatures.insert(function.name, signature);
         if function.body.is_some() {
             let callee = Callee::Function(bodies);
             bodies = bodies.checked_add(1).ok_or_else(|| Error::new(function.line, "more than 65535 functions"))?;

@@ -241,7 +241,7 @@ impl<'a> Builder<'_, 'a> {
             return Ok(());
         }
         let shared = form.space() == Space::Shared;
-        form.one_of(&["release", "acquire", "relaxed"]);
+        let mut relaxed = form.one_of(&["release", "acquire", "relaxed"]) == Some("relaxed");
         form.scope();
         form.has("noComplete");
         let zero = self.constant(0)?;
@@ -273,6 +273,7 @@ impl<'a> Builder<'_, 'a> {
         } else if form.has("complete_tx") || expect {
             let [address, bytes] = operands else { return Err(form.unknown()) };
             let kind = if expect { MBarrier::ExpectTx } else { MBarrier::CompleteTx };
+            relaxed = true; // what they count is ordered by arrivals
             (kind, unused, address, self.source(bytes, Type::U32)?)
         } else if form.has("test_wait") || form.has("try_wait") {
             let parity = form.has("parity");
@@ -287,7 +288,7 @@ impl<'a> Builder<'_, 'a> {
             return Err(form.unknown());
         };
         let a = self.address(form, address)?;
-        self.emit(Op::MBarrier { kind, d, a, b, shared });
+        self.emit(Op::MBarrier { kind, d, a, b, shared, relaxed });
         if matches!(kind, MBarrier::Test { .. }) {
             self.note_await();
         }

@@ -82,11 +82,12 @@ fn name(trouble: &Trouble) -> String {
 }
 
 /// What only the simulator knows of a run.
-const OF_THE_SIMULATOR: [&str; 21] = [
+const OF_THE_SIMULATOR: [&str; 22] = [
     "like",
     "unsupported",
     "intended",
     "unwritten",
+    "noted",
     "lints",
     "weaker",
     "profile",

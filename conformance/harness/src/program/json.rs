@@ -90,6 +90,7 @@ pub(super) fn summary(facts: &Facts, plan: &Plan, done: &Done) -> Value {
         "unsupported": done.unsupported.map(|(family, why)| json!({ "family": family, "why": why })),
         "intended": done.marks.marks().map(|mark| json!({ "reason": mark.reason, "at": mark.at.to_string(), "races": mark.races })).collect::<Vec<_>>(),
         "unwritten": done.unwritten.as_ref().map(|(reads, first)| json!({ "reads": reads, "first": first })),
+        "noted": done.noted.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "lints": done.lints.iter().map(lint).collect::<Vec<_>>(),
         "search": search, "seed": seed, "strategy": strategy,
         "schedules": done.schedules(), "steps": done.steps(),

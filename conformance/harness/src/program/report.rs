@@ -33,6 +33,7 @@ pub(super) fn print(facts: &Facts, plan: &Plan, done: &Done) {
             note_unsupported(plan, done);
             note_marks(&done.marks);
             note_unwritten(done);
+            note_races(plan, done);
             note_lints(plan, done);
             say!("Every PE checks that {}.", facts.checks);
             show!("Next: {}", next(facts, plan, done));
@@ -50,6 +51,7 @@ pub(super) fn print(facts: &Facts, plan: &Plan, done: &Done) {
             note_unsupported(plan, done);
             note_marks(&done.marks);
             note_unwritten(done);
+            note_races(plan, done);
             note_lints(plan, done);
             let checks = if done.explored.schedules > 0 { "checked" } else { "checks" }; // none has ended
             say!("Every PE {checks} that {}.", facts.checks);
@@ -89,6 +91,19 @@ fn note_unwritten(done: &Done) {
         None => {}
         Some((1, first)) => show!("note: a read of memory that nobody has written: {first}"),
         Some((n, first)) => show!("note: {n} reads of memory that nobody has written; the first: {first}"),
+    }
+}
+
+/// Notes races that are no findings.
+fn note_races(plan: &Plan, done: &Done) {
+    let [first, others @ ..] = &done.noted[..] else { return };
+    let more = if others.is_empty() { String::new() } else { format!(" and {} more", others.len()) };
+    show!(
+        "note: accesses race, which is no finding with --races note: {first}{}",
+        if plan.all_races { "" } else { &more }
+    );
+    if plan.all_races {
+        others.iter().for_each(|race| show!("  {race}"));
     }
 }
 

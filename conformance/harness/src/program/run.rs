@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use onesided::{Error, ErrorKind, Result};
 use onesided_nvshmem::CAPABILITIES;
 use onesided_sim::{
-    Bound, Effort, Explore, Explored, IntendedRaces, Lint, Races, Run, Simulation, VerdictKind, Weaker,
+    Bound, Effort, Explore, Explored, IntendedRaces, Lint, Race, Races, Run, Simulation, VerdictKind, Weaker,
 };
 
 use super::Main;
@@ -48,6 +48,8 @@ pub(super) struct Done {
     pub(super) marks: IntendedRaces,
     /// How many reads of the recorded run returned what nobody has written, and the first of them.
     pub(super) unwritten: Option<(usize, String)>,
+    /// The races of the first run that has some, where races are no findings.
+    pub(super) noted: Vec<Race>,
     /// What works in the recorded run by luck or without a promise.
     pub(super) lints: Vec<Lint>,
     /// Whether it sends several elements at once, which can arrive in pieces.
@@ -99,6 +101,7 @@ pub(super) fn run(main: Main<'_>, plan: &Plan) -> Done {
         unsupported: None,
         marks: IntendedRaces::default(),
         unwritten: None,
+        noted: Vec::new(),
         lints: Vec::new(),
         sends_several_elements: false,
         differing: None,
@@ -135,6 +138,7 @@ fn visit(main: Main<'_>, plan: &Plan, done: &mut Done) -> Result<()> {
         done.saw_first(&run, &mut |line| say!("{line}"));
         done.marks.add(&run.verdict);
         done.alone = Some(run.steps);
+        done.note_races(plan, &run);
         done.end = End::of(&run);
         done.look(&run);
         done.explain(plan, &mut simulation, run, main);
@@ -192,6 +196,7 @@ fn search(
             done.saw_first(&run, &mut |line| plan.print(line));
             done.marks.add(&run.verdict);
             done.alone = Some(run.steps);
+            done.note_races(plan, &run);
             if run.is_ok() {
                 results.add(&run);
                 first = Some(run);
@@ -277,6 +282,7 @@ fn explore_up_to_a_finding(
             *first = Some(run.without_results());
         }
         done.marks.add(&run.verdict);
+        done.note_races(plan, run);
         if first.is_none() {
             *first = Some(run.without_results());
             done.saw_first(run, &mut |line| {
@@ -343,6 +349,13 @@ impl Done {
             (self.recorded, self.explained) = (Some(run), Some(explained));
         } else {
             self.recorded = Some(run);
+        }
+    }
+
+    /// Keeps the races of a run, if they are no findings.
+    fn note_races(&mut self, plan: &Plan, run: &Run<String>) {
+        if plan.config.races == Races::Note && self.noted.is_empty() {
+            self.noted.clone_from(&run.verdict.races);
         }
     }
 
