@@ -78,3 +78,20 @@ fn looks_that_run_out_are_found() {
     let run = refute(2, counts_its_looks(1));
     assert!(run.verdict.to_string().contains("the kernel has trapped"), "{}", run.verdict);
 }
+
+/// Where nobody tells, the time limit does not end the loop, and the report says why.
+#[test]
+fn a_time_limit_never_runs_out() {
+    let run = Simulation::new(Config::pes(1)).unwrap().run(|pe: &Pe<Sim>| {
+        let flags = pe.alloc_zeroed::<i32>(1)?;
+        let (module, stream) = (pe.module(&Source::ptx("time_outs.ptx", TIME_OUTS))?, pe.stream()?);
+        let kernel = module.kernel("each_waits_for_a_time")?;
+        // SAFETY: the kernel takes an element for each PE.
+        unsafe { pe.on(&stream).launch(&kernel, &Grid::new(1, 32), args![&flags])? };
+        pe.synchronize(&stream)?;
+        pe.free(flags)
+    });
+    let text = run.unwrap().verdict.to_string();
+    let why = "(a time limit of such a loop never runs out in the simulator)";
+    assert!(text.starts_with("deadlock: ") && text.contains(why), "{text}");
+}

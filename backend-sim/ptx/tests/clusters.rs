@@ -133,7 +133,7 @@ fn barriers_of_blocks() {
          all:\nst.shared.u32 [%own], %r0;\nbar.sync 0;\nxor.b32 %r4, %own, 4;\nld.shared.u32 %r4, [%r4];\nst.global.u32 [%rd1], %r4;\n{SYNC}"
     );
     let words = leaves(&body, 2, 64);
-    assert!(words.chunks_exact(4).enumerate().all(|(number, words)| words[0] as usize == number % 64 ^ 1));
+    assert!(words.chunks_exact(4).enumerate().all(|(number, words)| words[0] as usize == (number % 64) ^ 1));
     assert_eq!((words[1], words[4 * 64 + 1]), (64, 0x0707_0707));
     // A thread that has ended counts no more, in its own block.
     let body = "@!%p1 bra all;\n@%p2 exit;\nall:\nbar.sync 0;\nst.global.u32 [%rd1], %rank;";

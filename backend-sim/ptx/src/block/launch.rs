@@ -152,7 +152,7 @@ impl Launch {
         if blocks == 0 || blocks > MOST_BLOCKS {
             return Err(format!("clusters of {} blocks; at least 1 and at most {MOST_BLOCKS} in all", text(size)));
         }
-        if (0..3).any(|axis| self.grid[axis] % size[axis] != 0) {
+        if (0..3).any(|axis| !self.grid[axis].is_multiple_of(size[axis])) {
             return Err(format!(
                 "a grid of {} blocks in clusters of {}: in each dimension, it has a multiple of a cluster's blocks",
                 text(self.grid),

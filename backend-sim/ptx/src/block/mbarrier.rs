@@ -107,6 +107,13 @@ impl Block {
     fn mbarrier_at(&self, phase: Phase) -> State {
         State::unpack(self.shared.load((phase.mbarrier % window::SHARED) as usize, 8))
     }
+
+    /// The phase that lasts at the mbarrier at this generic address. `None` if no thread has initialized one there.
+    pub fn lasting_phase(&self, mbarrier: u64) -> Option<Phase> {
+        let phase = Phase { mbarrier, is_odd: false };
+        let is_one = self.mbarriers.contains(&mbarrier);
+        is_one.then(|| Phase { is_odd: self.mbarrier_at(phase).phase == 1, ..phase })
+    }
 }
 
 /// Whether a test is about an odd phase. The operand is the parity itself, or a state of the mbarrier in that phase.
@@ -210,8 +217,10 @@ impl Block {
         if new.pending > COUNT || new.bytes.unsigned_abs() > COUNT {
             return invalid(self, "more arrivals or bytes than the mbarrier's phase takes".into());
         }
-        if !matches!(kind, MBarrier::Init | MBarrier::Invalidate) {
-            new = new.settled();
+        match kind {
+            MBarrier::Init => _ = self.mbarriers.insert(generic),
+            MBarrier::Invalidate => _ = self.mbarriers.remove(&generic),
+            _ => new = new.settled(),
         }
         self.order.write(index, generic, !relaxed, true);
         if let AccessKind::Arrive { odd, ends } = &mut access.kind {

@@ -36,6 +36,7 @@ mod under_way;
 mod warp;
 mod wide;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 pub use call::Call;
@@ -82,6 +83,8 @@ pub struct Block {
     order: Order,
     barriers: Vec<Named>,
     cluster: Cluster,
+    /// The generic addresses of mbarriers that were initialized, and not invalidated.
+    mbarriers: BTreeSet<u64>,
     copies: Copies,
     flights: Flights,
     groups: Groups,
@@ -161,6 +164,8 @@ pub struct Waiting {
     pub reads: Vec<(u64, u8)>,
     /// Whether a change anywhere could end it, as it reads more than is kept.
     pub any: bool,
+    /// Whether a spin looks at a clock, too, which does not advance meanwhile.
+    pub timed: bool,
 }
 
 /// What interrupts a thread's turn: the block's turn ends, too.
@@ -224,6 +229,7 @@ impl Block {
             order: Order::new(threads, copies + groups, launch.checks.races || launch.checks.order),
             barriers: vec![Named::default(); barrier::NUMBERS * blocks.count],
             cluster: Cluster::default(),
+            mbarriers: BTreeSet::new(),
             copies: Copies::new(copies > 0),
             flights: Flights::default(),
             groups: Groups::new(threads, groups, copies),
@@ -441,7 +447,7 @@ impl Block {
     }
 
     fn waiting(&self, thread: usize, place: Place) -> Waiting {
-        Waiting { who: self.who(thread), place, reads: Vec::new(), any: false }
+        Waiting { who: self.who(thread), place, reads: Vec::new(), any: false, timed: false }
     }
 
     /// No thread can run. Returns why: all have ended, some wait for the world, or the threads of the block wait for each other, which is a fault.
@@ -481,8 +487,8 @@ impl Block {
                 State::Ready | State::Exited | State::Failed { .. } => {}
                 State::Stopped { place } => idle.stopped.push(self.waiting(index, *place)),
                 State::Parked { watch, reads, place } => {
-                    let reads = reads.clone();
-                    idle.parked.push(Waiting { reads, any: watch.any, ..self.waiting(index, *place) });
+                    let (reads, timed) = (reads.clone(), thread.spin.waits_for_time());
+                    idle.parked.push(Waiting { reads, any: watch.any, timed, ..self.waiting(index, *place) });
                 }
                 State::Call { place, issued: true, .. } => idle.calls.push(self.waiting(index, *place)),
                 State::Call { place, .. } | State::Barrier { place, .. } => {

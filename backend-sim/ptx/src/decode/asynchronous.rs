@@ -134,14 +134,14 @@ impl<'a> Builder<'_, 'a> {
         let (t, s, n) = (self.address(form, t)?, self.address(form, s)?, self.source(n, Type::U32)?);
         let (barrier, mask) = (self.address(form, barrier)?, self.source(mask, Type::U16)?);
         self.found.copies = true;
-        self.to_each_block(mask, (t, barrier), |builder, (t, barrier)| {
+        self.in_each_block(mask, (t, barrier), |builder, (t, barrier)| {
             builder.emit(Op::Bulk { kind: Bulk::ToShared, t, s, n, barrier });
             Ok(())
         })
     }
 
     /// What a multicast does in each block of the cluster that a mask names: to the same place of its shared memory, counted by its own mbarrier.
-    pub(super) fn to_each_block(
+    pub(super) fn in_each_block(
         &mut self,
         mask: Reg,
         (target, barrier): (Reg, Reg),

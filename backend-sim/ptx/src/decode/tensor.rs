@@ -71,7 +71,7 @@ impl<'a> Builder<'_, 'a> {
             (None, _) => self.one_tile(TileForm { kind, map, shared, corner, barrier }),
             (Some(mask), Some(barrier)) if spaces[0] == "shared::cluster" => {
                 let mask = self.source(mask, Type::U16)?;
-                self.to_each_block(mask, (shared, barrier), |builder, (shared, barrier)| {
+                self.in_each_block(mask, (shared, barrier), |builder, (shared, barrier)| {
                     builder.one_tile(TileForm { kind, map, shared, corner: corner.clone(), barrier: Some(barrier) })
                 })
             }

@@ -4,7 +4,7 @@
 //! ([`Phases`](super::super::phases::Phases)).
 
 use onesided::count;
-use onesided_ptx::{Access, AccessKind, Phase};
+use onesided_ptx::{Access, AccessKind, Block, Phase};
 
 use super::super::access::{Awaited, BlockName};
 use super::super::agent::State;
@@ -101,29 +101,27 @@ impl Machine {
         Some((awaited(name, phase), object(name, phase)))
     }
 
-    /// What is missing until a phase is over, in words.
+    /// What a thread that waits for a phase waits for, in words.
     pub(in crate::machine) fn phase_report(&self, thread: AgentId, phase: Phase) -> String {
-        let missing = self.kernels.blocks[self.block_of(thread)].block.as_ref().map(|block| block.missing_in(phase));
-        let missing = match missing {
-            Some((arrivals, 0)) => format!(": {} missing", count(arrivals, "arrival")),
-            Some((0, bytes)) if bytes > 0 => format!(": {} of copies missing", count(bytes.unsigned_abs(), "byte")),
-            Some((arrivals, bytes)) if bytes > 0 => {
-                format!(
-                    ": {} and {} of copies missing",
-                    count(arrivals, "arrival"),
-                    count(bytes.unsigned_abs(), "byte")
-                )
-            }
-            Some((arrivals, bytes)) => {
-                format!(
-                    ": {} missing, and {} have come that nobody has announced",
-                    count(arrivals, "arrival"),
-                    count(bytes.unsigned_abs(), "byte")
-                )
-            }
-            None => String::new(),
-        };
-        format!("an mbarrier's {} phase to end{missing}", if phase.is_odd { "odd" } else { "even" })
+        let block = self.kernels.blocks[self.block_of(thread)].block.as_ref();
+        let missing = block.map(|block| format!(": {}", missing_in(block, phase))).unwrap_or_default();
+        format!("an mbarrier's {} phase to end{missing}", name_of(phase))
+    }
+}
+
+pub(super) fn name_of(phase: Phase) -> &'static str {
+    if phase.is_odd { "odd" } else { "even" }
+}
+
+/// What is missing until a phase is over, in words.
+pub(super) fn missing_in(block: &Block, phase: Phase) -> String {
+    let (missing, bytes) = block.missing_in(phase);
+    let (arrivals, copied) = (count(missing, "arrival"), count(bytes.unsigned_abs(), "byte"));
+    match (missing, bytes) {
+        (_, 0) => format!("{arrivals} missing"),
+        (0, 1..) => format!("{copied} of copies missing"),
+        (_, 1..) => format!("{arrivals} and {copied} of copies missing"),
+        (_, ..0) => format!("{arrivals} missing, and {copied} have come that nobody has announced"),
     }
 }
 

@@ -8,7 +8,7 @@ use onesided_ptx::{Call, Fault, FaultKind, Waiting, Who, demangle};
 use super::super::Machine;
 use super::super::agent::{Agent, AgentKind};
 use super::super::ids::{AgentId, BlockId, Id as _};
-use super::{Running, address};
+use super::{Running, address, awaits};
 use crate::limits::Bound;
 use crate::verdict::VerdictKind;
 
@@ -138,10 +138,14 @@ impl Machine {
             _ => {
                 let polled: Vec<String> =
                     of.reads.iter().filter_map(|&read| self.polled_report(running, read)).collect();
-                match &polled[..] {
+                let text = match &polled[..] {
                     [] => waiting(of, "polls"),
                     few if few.len() <= MOST_NAMED => waiting(of, &format!("polls {},", few.join(" and "))),
                     all => waiting(of, &format!("polls {}, and {} more words,", all[0], all.len() - 1)),
+                };
+                match of.timed {
+                    true => format!("{text} (a time limit of such a loop never runs out in the simulator)"),
+                    false => text,
                 }
             }
         };
@@ -162,6 +166,10 @@ impl Machine {
     fn polled_report(&self, running: &Running, (address, bytes): (u64, u8)) -> Option<String> {
         if onesided_ptx::is_shared(address) {
             let block = running.block.as_ref()?;
+            if let Some(phase) = block.lasting_phase(address) {
+                let (name, missing) = (block.named_in_shared(address), awaits::missing_in(block, phase));
+                return Some(format!("the mbarrier {name}, in its {} phase ({missing})", awaits::name_of(phase)));
+            }
             let (name, found) = (block.named_in_shared(address), block.found_in_shared(address, bytes));
             return Some(format!("{name} in shared memory, found {found}"));
         }
