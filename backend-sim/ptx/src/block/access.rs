@@ -470,7 +470,9 @@ impl Block {
         let (thread, mut moment) = (touch.thread as u32, 0);
         if checks.races {
             self.tell(world); // what has ordered threads so far was before
-            self.is_alive((at, bytes), &touch)?;
+            if self.blocks.are_several() {
+                self.is_alive((at, bytes), &touch)?;
+            }
             moment = world.moment(thread);
             self.meets_copies(world, (at, bytes), &touch)?;
             self.meets_product(at, bytes, &touch)?;

@@ -130,10 +130,13 @@ impl Launch {
     }
 
     /// The thread of that number in the cluster whose first block is at `first`: threads of a block have numbers that follow each other.
+    #[inline]
     pub fn who(&self, first: [u32; 3], thread: u32) -> Who {
-        if self.cluster.is_none() {
-            return Who::of(first, self.block, thread);
-        }
+        if self.cluster.is_none() { Who::of(first, self.block, thread) } else { self.who_in_cluster(first, thread) }
+    }
+
+    #[cold]
+    fn who_in_cluster(&self, first: [u32; 3], thread: u32) -> Who {
         let within = self.in_cluster(thread / self.pitch());
         Who::of(std::array::from_fn(|axis| first[axis] + within[axis]), self.block, thread % self.pitch())
     }

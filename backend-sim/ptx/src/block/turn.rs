@@ -238,15 +238,8 @@ impl Block {
         match what {
             Special::Thread(at) => axis(self.who(index).thread, at),
             Special::BlockSize(at) => axis(self.launch.block, at),
-            Special::Block(at) => axis(self.who(index).block, at),
+            Special::Block(at) if !self.blocks.are_several() => axis(self.position, at),
             Special::GridSize(at) => axis(self.launch.grid, at),
-            Special::Cluster(at) => axis(self.position, at) / axis(self.launch.cluster_size(), at),
-            Special::Clusters(at) => axis(self.launch.clusters(), at),
-            Special::InCluster(at) => axis(self.launch.in_cluster(self.blocks.rank(index) as u32), at),
-            Special::ClusterSize(at) => axis(self.launch.cluster_size(), at),
-            Special::Rank => self.blocks.rank(index) as u64,
-            Special::Ranks => self.blocks.count as u64,
-            Special::HasClusters => self.launch.cluster.is_some().into(),
             Special::Lane => lane as u64,
             Special::Warp => (self.blocks.within(index) / 32) as u64,
             Special::Warps => self.blocks.threads.div_ceil(32) as u64,
@@ -262,6 +255,24 @@ impl Block {
             Special::TotalShared => self.shared_bytes.into(),
             Special::Clock => self.paces.time(index),
             Special::Constant(value) => value.into(),
+            of_cluster => self.special_of_cluster(index, of_cluster),
+        }
+    }
+
+    /// What a thread sees of its cluster, and of its block there.
+    #[cold]
+    fn special_of_cluster(&self, index: usize, what: Special) -> u64 {
+        let axis = |values: [u32; 3], axis: u8| u64::from(values[usize::from(axis)]);
+        match what {
+            Special::Block(at) => axis(self.who(index).block, at),
+            Special::Cluster(at) => axis(self.position, at) / axis(self.launch.cluster_size(), at),
+            Special::Clusters(at) => axis(self.launch.clusters(), at),
+            Special::InCluster(at) => axis(self.launch.in_cluster(self.blocks.rank(index) as u32), at),
+            Special::ClusterSize(at) => axis(self.launch.cluster_size(), at),
+            Special::Rank => self.blocks.rank(index) as u64,
+            Special::Ranks => self.blocks.count as u64,
+            Special::HasClusters => self.launch.cluster.is_some().into(),
+            _ => unreachable!("it says nothing of clusters"),
         }
     }
 }
