@@ -74,8 +74,8 @@ fn a_word_that_nothing_was_sent_to_is_named_with_what_went_elsewhere() {
     assert_eq!([put(7, 2, false), put(7, 2, true)], [astray.clone(), astray]);
 }
 
-/// PE 0 signals; PE 1 waits, in one kernel. `first`: what PE 0 does before that.
-fn kernel_in_vain(to: usize, slot: usize, first: &str) -> String {
+/// PE 0 signals; PE 1 waits, in one kernel. `first` and `then`: what PE 0 does before and after that.
+fn kernel(to: usize, slot: usize, first: &str, then: &str) -> impl Fn(&Pe<Sim>) -> Result<()> {
     let text = format!(
         ".version 8.0\n.target sm_90\n.address_size 64
 .extern .func (.param .b32 r) nvshmem_my_pe;
@@ -95,6 +95,7 @@ call.uni (r), nvshmem_ptr, (a, b); ld.param.b64 %rd3, [r]; }}
 add.u64 %rd2, %rd1, {offset};
 {{ .param .b64 a; st.param.b64 [a], %rd2; .param .b64 b; st.param.b64 [b], 1; .param .b32 c; st.param.b32 [c], 9;
 .param .b32 d; st.param.b32 [d], {to}; call.uni nvshmemx_signal_op, (a, b, c, d); }}
+{then}
 ret;
 $WAIT:
 {{ .param .b64 a; .param .b32 b; .param .b64 c; .param .b64 r; st.param.b64 [a], %rd1; st.param.b32 [b], 0; st.param.b64 [c], 1;
@@ -105,14 +106,18 @@ ret;
         offset = 8 * slot
     );
     let source = Source::ptx("unsent.ptx", text);
-    let found = found_in_vain(2, |pe| {
+    move |pe| {
         let flags = pe.alloc_zeroed::<u64>(2)?;
         let (module, stream) = (pe.module(&source)?, pe.stream()?);
         // SAFETY: the kernel takes one pointer to two words.
         unsafe { pe.on(&stream).launch(&module.kernel("k")?, &Grid::new(1, 1), args![&flags])? };
         pe.synchronize(&stream)?;
         pe.free(flags)
-    });
+    }
+}
+
+fn kernel_in_vain(to: usize, slot: usize, first: &str) -> String {
+    let found = found_in_vain(2, kernel(to, slot, first, ""));
     match found.split_once("unsent.ptx:") {
         Some((before, after)) => format!("{before}_{}", after.trim_start_matches(|c: char| c.is_ascii_digit())),
         None => found,
@@ -134,4 +139,29 @@ fn a_word_that_kernels_wait_for_is_named_with_what_went_elsewhere() {
     // who looks at a copy by a pointer sees what has come there
     let seen = "found 0 (u64); nothing was sent to it";
     assert_eq!(kernel_in_vain(0, 0, "ld.volatile.global.u64 %rd2, [%rd1];"), seen);
+}
+
+/// PE 0 may still send it: nobody knows where its updates would have gone.
+#[test]
+fn nothing_went_elsewhere_while_a_kernel_can_go_on() {
+    let works = "mov.u64 %rd2, 0;\n$WORKS:\nadd.u64 %rd2, %rd2, 1;\nst.global.u64 [%rd1+8], %rd2;\nsetp.lt.u64 %p1, %rd2, 100000;\n@%p1 bra $WORKS;";
+    let program = kernel(0, 0, "", works);
+    let mut simulation = Simulation::new(Config { max_instructions: 1_000, ..Config::pes(2) }).unwrap();
+    let run = simulation.run(&program).unwrap();
+    let verdict = simulation.reproduce(&run, &program).unwrap().verdict;
+    assert!(
+        matches!(verdict.kind, VerdictKind::InstructionLimit { .. })
+            && !verdict.to_string().contains("nothing was sent"),
+        "{verdict}"
+    );
+}
+
+/// Where loads and stores do not reach a PE, its pointer is null, and the fault says why that may be.
+#[test]
+fn a_pointer_to_a_pe_of_another_node_is_null() {
+    let program = kernel(0, 0, "st.global.u64 [%rd3], 1;", "");
+    let fault =
+        |nodes| Simulation::new(Config { nodes, ..Config::pes(2) }).unwrap().run(&program).unwrap().verdict.to_string();
+    let why = "0x0 is a null pointer, or near to one; nvshmem_ptr returns null for a PE that is not reached by loads and stores";
+    assert!(fault(2).contains(why) && !fault(1).contains("null"), "{}", fault(2));
 }

@@ -482,6 +482,10 @@ fn the_memory_of_a_launch_is_aligned_as_its_array_asks() {
     launch.dynamic_shared = 256;
     let mut block = Block::new(&module, "k", &Arc::new(launch), [0; 3]).unwrap();
     assert_eq!(block.run(&mut FlatMemory::new()), Stop::Finished);
+    let module = Arc::new(Module::parse(&text.replace("@%p1 trap;", "")).unwrap());
+    let mut block = Block::new(&module, "k", &Arc::new(Launch::new(1, 1)), [0; 3]).unwrap();
+    let Stop::Fault(none) = block.run(&mut FlatMemory::new()) else { panic!("there is no such memory") };
+    insta::assert_snapshot!(none.message, @"an access of 4 bytes at 0x104 is beyond shared memory, which has 8 bytes: the launch gives none for what is declared extern (Grid::shared)");
 }
 
 /// Time passes for who only looks at a clock.

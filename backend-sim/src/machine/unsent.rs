@@ -12,7 +12,7 @@ impl Machine {
     /// something was sent to the word, if a step is still possible, or if the run is not recorded; also if a kernel has written to that memory by a
     /// pointer, because not all such stores are recorded.
     pub(super) fn unsent_report(&self, pe: PeId, word: Span, is_signal: bool) -> String {
-        let can_go_on = !self.ready.is_empty() || !self.flight.units.is_empty();
+        let can_go_on = !self.ready.is_empty() || !self.flight.units.is_empty() || self.kernels.can_go_on();
         let Some(record) = self.record.as_ref().filter(|_| !can_go_on) else { return String::new() };
         let trace = &record.trace;
         let is_here = |to: u32, span: &Span| to == pe.0 && span.overlaps(&word);

@@ -443,10 +443,13 @@ impl Block {
     }
 
     fn out_of_bounds(&self, index: usize, space: &str, at: u64, bytes: u8, end: usize, place: Place) -> Halt {
+        let asks = |variable: &crate::module::SharedVariable| variable.end.is_none();
+        let lacks = space == "shared" && self.launch.dynamic_shared == 0 && self.module.shared.iter().any(asks);
         let message = format!(
-            "an access of {} at {at:#x} is beyond {space} memory, which has {}",
+            "an access of {} at {at:#x} is beyond {space} memory, which has {}{}",
             count(bytes, "byte"),
-            count(end, "byte")
+            count(end, "byte"),
+            if lacks { ": the launch gives none for what is declared extern (Grid::shared)" } else { "" }
         );
         self.fault(FaultKind::OutOfBounds, index, place, message)
     }

@@ -160,6 +160,11 @@ impl Machine {
     pub(super) fn why_not_at_address(&self, me: PeId, address: u64, bytes: usize) -> String {
         let Some((Spot { pe, alloc, offset }, before)) = split_signed(address) else {
             return match address {
+                0..4096 if self.pes.ids().any(|pe| !self.is_near(me, pe)) => {
+                    format!(
+                        "{address:#x} is a null pointer, or near to one; nvshmem_ptr returns null for a PE that is not reached by loads and stores"
+                    )
+                }
                 0..4096 => format!("{address:#x} is a null pointer, or near to one"),
                 _ if copy(address, me).is_some() => {
                     format!("{address:#x} is a multicast address, which only multimem instructions access")

@@ -165,6 +165,11 @@ impl Kernels {
         self.live.is_empty()
     }
 
+    /// Whether a thread of a kernel can go on: the run was given up before.
+    pub(super) fn can_go_on(&self) -> bool {
+        self.live.iter().any(|&id| !self.blocks[id].is_idle)
+    }
+
     pub(super) fn clear(&mut self) {
         self.blocks.truncate(0);
         self.live.clear();
