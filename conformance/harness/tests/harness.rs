@@ -282,8 +282,7 @@ fn a_search_that_is_bounded_is_not_complete() -> std::result::Result<(), Failed>
     let several = run("bulk", &["--races", "note", "--all", "--schedules", "1"]);
     let smaller = "--pieces 1 (transfers arrive whole: far fewer schedules), --pes 3 (fewer PEs)";
     assert_eq!(next(&several), format!("{smaller}, {limits}"));
-    let proved =
-        "unchecked: proved for 2 PEs under spec with up to 4 pieces a transfer: 2 classes, 2 of them with races, no deadlock, nothing else\n";
+    let proved = "unchecked: proved for 2 PEs under spec with up to 4 pieces a transfer: 2 classes, 2 of them with races, no deadlock, nothing else\n";
     run("unchecked", &["--races", "note", "--all"]).expect(0, proved)
 }
 
