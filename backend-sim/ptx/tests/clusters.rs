@@ -259,6 +259,22 @@ fn no_access_beyond_a_blocks_own_part() {
     ");
 }
 
+/// A kernel that has no shared memory has none in any block.
+#[test]
+fn no_shared_memory() {
+    let text = ".version 8.6\n.target sm_90\n.address_size 64\n.visible .entry k(.param .align 64 .b8 map[128])\n.reqnctapercluster 2\n{\n.reg .b32 %r<2>;\n\
+                .reg .b64 %rd<2>;\nmov.b64 %rd1, map;\ncvta.param.u64 %rd1, %rd1;\nmov.u32 %r1, 0;\nWHAT\nret;\n}\n";
+    let tile = "cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1, {0}], [%r1];";
+    for what in ["st.shared.u32 [%r1], 1;", "mbarrier.arrive.shared.b64 _, [%r1];", tile] {
+        let module = Arc::new(Module::parse(&text.replace("WHAT", what)).unwrap());
+        let mut launch = Launch::new(2, 32);
+        launch.parameters = vec![0; 128];
+        launch.cluster = Some([2, 1, 1]);
+        let mut block = Block::new(&module, "k", &Arc::new(launch), [0; 3]).unwrap();
+        assert!(matches!(block.run(&mut FlatMemory::new()), Stop::Fault(_)), "{what}");
+    }
+}
+
 #[test]
 fn launches_that_form_no_clusters() {
     let module = Module::parse(&kernel("")).unwrap();

@@ -30,7 +30,7 @@ impl Blocks {
     /// `shared`: bytes of shared memory of a block.
     pub(super) fn new(launch: &Launch, shared: usize) -> Self {
         let (count, threads) = (launch.blocks_in_cluster() as usize, launch.threads_in_block() as usize);
-        Self { count, threads, pitch: launch.pitch() as usize, stride: shared.next_multiple_of(ALIGN) }
+        Self { count, threads, pitch: launch.pitch() as usize, stride: shared.max(1).next_multiple_of(ALIGN) }
     }
 
     /// How many numbers there are.

@@ -94,7 +94,7 @@ struct Cell {
     write: Stamp,
     read: Stamp,
     earlier: Vec<Stamp>,
-    /// If the last write is strong.
+    /// Of the last strong write, unless a weak one has come after it.
     strong: Option<Box<Strong>>,
 }
 

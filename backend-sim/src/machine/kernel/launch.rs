@@ -27,10 +27,10 @@ pub(crate) struct Launched {
     pub(super) launch: Arc<Launch>,
     /// The memory that it was given.
     pub(super) memory: Vec<AllocId>,
-    /// Units that run at the same time.
+    /// Clusters that run at the same time.
     pub(super) resident: u64,
     pub(super) stream: u32,
-    /// Bulk copies in flight of a unit that are told apart.
+    /// Bulk copies in flight of a cluster that are told apart.
     pub(super) copies: u64,
     /// The line of the launch.
     pub(super) at: At,
@@ -44,22 +44,21 @@ impl Launched {
         self.memory.contains(&alloc)
     }
 
-    /// How many blocks, or clusters of blocks, the grid has. Each is one [`Block`] of the interpreter.
-    pub(super) fn units(&self) -> u64 {
-        product(self.launch.grid) / self.blocks_of_unit()
+    /// How many clusters the grid has; without clusters, each block is one. A cluster is one [`Block`] of the interpreter.
+    pub(super) fn clusters(&self) -> u64 {
+        product(self.launch.grid) / self.blocks_in_cluster()
     }
 
-    /// Blocks of a unit.
-    pub(super) fn blocks_of_unit(&self) -> u64 {
+    pub(super) fn blocks_in_cluster(&self) -> u64 {
         self.launch.blocks_in_cluster().into()
     }
 
-    /// Threads of a unit, by their numbers.
+    /// Threads of a cluster, by their numbers.
     pub(super) fn threads(&self) -> u64 {
         self.launch.numbers().into()
     }
 
-    /// Agents of a unit besides itself: its threads, and bulk copies in flight.
+    /// Agents of a cluster besides itself: its threads, and bulk copies in flight.
     pub(super) fn agents(&self) -> u64 {
         self.threads() + self.copies
     }

@@ -210,7 +210,7 @@ impl Machine {
         let started = Started { launched: Arc::clone(launched), begun: 0, ended: 0 };
         self.kernels.progress.insert(stream, started);
         self.agents[stream].state = State::InKernel;
-        for _ in 0..launched.units().min(launched.resident) {
+        for _ in 0..launched.clusters().min(launched.resident) {
             self.begin_block(stream);
         }
         Progress::Blocked
@@ -220,7 +220,7 @@ impl Machine {
     fn begin_block(&mut self, stream: AgentId) {
         let Some(started) = self.kernels.progress.get_mut(&stream) else { return };
         let (number, launched) = (started.begun, Arc::clone(&started.launched));
-        if number == launched.units() {
+        if number == launched.clusters() {
             return;
         }
         started.begun += 1;
@@ -289,7 +289,7 @@ impl Machine {
     /// All threads of a block have ended.
     fn block_ended(&mut self, id: BlockId) {
         let Running { agent, stream, ref launched, .. } = self.kernels.blocks[id];
-        let last = launched.units();
+        let last = launched.clusters();
         self.kernels.blocks[id].block = None;
         self.kernels.live.retain(|&live| live != id);
         self.agents[agent].state = State::Running;

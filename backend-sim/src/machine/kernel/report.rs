@@ -108,9 +108,9 @@ impl Machine {
             self.kernels.progress.iter().find(|(agent, _)| std::ptr::eq(&raw const self.agents[**agent], stream));
         let Some((_, started)) = started else { return "its kernel".into() };
         let (launched, name) = (&started.launched, demangle(&started.launched.name));
-        let of_unit = launched.blocks_of_unit();
-        let [blocks, begun, ended, most] =
-            [launched.units(), started.begun, started.ended, launched.resident].map(|units| units * of_unit);
+        let in_cluster = launched.blocks_in_cluster();
+        let [blocks, begun, ended, most] = [launched.clusters(), started.begun, started.ended, launched.resident]
+            .map(|clusters| clusters * in_cluster);
         match (blocks - begun, blocks) {
             (0, 1) => format!("kernel {name} to end"),
             (0, _) => format!("kernel {name} to end: {ended} of {blocks} blocks have"),
