@@ -39,7 +39,7 @@ pub(crate) enum Place {
 /// What a word tells within places.
 pub(crate) type Nearby = BTreeMap<Place, Narrow>;
 
-/// Whether a scope takes in other blocks. A cluster is a block: nothing makes larger ones.
+/// Whether a scope takes in blocks of other clusters. A cluster of blocks is one block here, as it is for the interpreter.
 pub(crate) fn takes_in_blocks(scope: Scope) -> bool {
     scope > Scope::Cluster
 }
