@@ -40,6 +40,7 @@ mod kernel_dekker;
 mod kernel_endless;
 mod kernel_exit;
 mod kernel_fences;
+mod kernel_fetches;
 mod kernel_grid;
 mod kernel_hears;
 mod kernel_limits;

@@ -115,7 +115,8 @@ pub fn is_shared(address: u64) -> bool {
     address & !(window::SHARED - 1) == window::SHARED
 }
 
-/// What ends a loop that does nothing but load a word, or leave it as it was by an atomic: see [`Block::ends_loop`](crate::Block::ends_loop).
+/// What ends a loop that does nothing but load a word, leave it as it was by an atomic, or look at it by a call: see
+/// [`Block::ends_loop`](crate::Block::ends_loop).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Until<Against = u64> {
@@ -137,9 +138,7 @@ pub struct Until<Against = u64> {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Looks {
-    /// The look that ends it: the one at which the thread was stopped, or that of a later element of a vector, which is made with it.
-    pub look: Access,
-    /// What ends it.
+    /// What ends it: what the look finds, or what the call returns.
     pub until: Until,
     /// What else each round looks at, except loads before the look whose value the loop ignores: the thread has already made those.
     pub besides: Vec<LookBeside>,
@@ -151,6 +150,8 @@ pub struct Looks {
 pub struct LookBeside {
     /// The load.
     pub access: Access,
+    /// Whether a call of `nvshmem_signal_fetch` makes it.
+    pub is_call: bool,
     /// The value that it must not find if the loop goes on.
     pub otherwise: Option<Until>,
 }

@@ -31,8 +31,8 @@ mod in_order;
 
 pub(crate) use code::Code;
 pub use code::kernel_text;
-pub(crate) use name::Function;
+pub(crate) use name::{Form, Function};
 pub(crate) use operands::{Request, Resolve};
 pub(crate) use region::Regions;
-pub(crate) use select::Select;
+pub(crate) use select::{Select, Wanted};
 pub(crate) use signature::Convention;

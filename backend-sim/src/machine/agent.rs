@@ -213,7 +213,7 @@ pub(crate) struct Condition {
     count: usize,
     next: usize,
     comparison: Comparison,
-    /// It is no call, but a loop of a kernel around a load or compare-and-swap, which ends the loop.
+    /// It is no call that waits, but a loop of a kernel around a look, which ends the loop.
     pub(crate) is_loop: bool,
     /// What ends it changes the word.
     pub(crate) takes: bool,
@@ -383,6 +383,11 @@ impl Condition {
         condition.comparison.dtype = dtype;
         condition.comparison.view = (!is_all).then_some(view);
         Condition { is_loop: true, returns, ..condition }
+    }
+
+    /// It waits until its comparison is false.
+    pub(crate) fn negated(self) -> Condition {
+        Condition { comparison: self.comparison.negated(), ..self }
     }
 
     /// Whether it stays true where its variable only grows, or only shrinks, or looks for a single value.

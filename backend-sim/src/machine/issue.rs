@@ -141,8 +141,8 @@ impl Machine {
                 self.observe(agent, pe, word, How::AtomicRead, word.len, (op.name(), at));
                 self.lint(&Notice::Fetched { agent, pe, span: word, asked: (op.name(), at) });
                 self.lint_look(agent, (pe, word));
-                self.races.acquire(agent, pe, word, false);
-                self.touch_memory(pe, word, Touch::Read);
+                let ending = self.looks_by_call((pe, word));
+                self.hears_by_call(agent, ending, (pe, word), false);
                 self.call_has_read(agent, (pe, word));
                 self.has_polled(agent, pe, word, false);
                 let value = self.heap.load(pe, word);

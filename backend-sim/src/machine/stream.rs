@@ -108,8 +108,7 @@ impl Machine {
             if let Task::Look(_) = &work.what
                 && self.mode.needs.relaxed
             {
-                self.learn_enqueued(agent);
-                return self.make_pending(agent);
+                return self.stops_at_work(agent);
             }
             if let Task::Op { op, .. } = &work.what {
                 if let Some(alloc) = self.missing(op) {
@@ -117,8 +116,7 @@ impl Machine {
                     return;
                 }
                 if self.mode.needs.relaxed && self.op_is_choice(agent, op) {
-                    self.learn_enqueued(agent);
-                    return self.make_pending(agent);
+                    return self.stops_at_work(agent);
                 }
             }
             self.learn_enqueued(agent);
@@ -126,6 +124,15 @@ impl Machine {
                 return;
             }
             self.stream_op_finished(agent);
+        }
+    }
+
+    /// The next work is a step.
+    fn stops_at_work(&mut self, agent: AgentId) {
+        self.learn_enqueued(agent);
+        match self.agents[agent].is_in_kernel() {
+            true => self.thread_stops(agent),
+            false => self.make_pending(agent),
         }
     }
 

@@ -105,8 +105,16 @@ impl Machine {
         }
     }
 
-    /// A wait learns what the word tells that it sees. `plain`: also from a put that wrote the word.
+    /// A wait learns what the word tells that it sees, and comes after it. `plain`: also from a put that wrote the word.
     fn acquire_seen(&mut self, agent: AgentId, test: &Test, plain: bool) {
+        self.learn_seen(agent, test, plain);
+        if self.is_steady(test.pe, test.variable) {
+            self.comes_after_what_told(agent, test);
+        }
+    }
+
+    /// What a word told when a condition became true, as far as that is assumed.
+    pub(super) fn learn_seen(&mut self, agent: AgentId, test: &Test, plain: bool) {
         let Test { pe, variable, .. } = *test;
         let told = self.assumed.as_ref().filter(|_| self.mode.needs.tracking).and_then(|assumed| assumed.told(test));
         match told {
@@ -117,9 +125,6 @@ impl Machine {
                 told.iter().for_each(|told| self.races.learn_told(agent, told));
                 nearby.iter().for_each(|nearby| self.races.learn_nearby(agent, nearby));
             }
-        }
-        if self.is_steady(pe, variable) {
-            self.comes_after_what_told(agent, test);
         }
     }
 

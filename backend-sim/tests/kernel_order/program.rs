@@ -75,7 +75,7 @@ pub(crate) enum Step {
     Signal {
         to: usize,
     },
-    /// Until its own PE's signal is as large.
+    /// Until its own PE's signal is as large: by a call that waits, or by a loop around one that fetches.
     Wait {
         value: u64,
     },
@@ -255,6 +255,12 @@ fn lines(pe: usize, thread: usize, noted_at: usize, steps: &[Step]) -> String {
                  call.uni nvshmemx_signal_op, (a, b, c, d); }}\n",
                 8 * WORDS
             ),
+            Step::Wait { value } if (thread + i) % 2 == 1 => format!(
+                "add.u64 %rd3, %rd1, {};\n{label}: {{ .param .b64 result; .param .b64 a; st.param.b64 [a], %rd3;\n\
+                 call.uni (result), nvshmem_signal_fetch, (a); ld.param.b64 %rd4, [result]; }}\n\
+                 setp.lt.u64 %p1, %rd4, {value};\n@%p1 bra {label};\n",
+                8 * WORDS
+            ),
             Step::Wait { value } => format!(
                 "add.u64 %rd3, %rd1, {};\n{{ .param .b64 result; .param .b64 a; st.param.b64 [a], %rd3;\n\
                  .param .b32 b; st.param.b32 [b], 5; .param .b64 c; st.param.b64 [c], {value};\n\
@@ -307,6 +313,7 @@ pub(crate) fn source(program: &Program) -> String {
 .extern .func (.param .b64 r) nvshmem_uint64_g (.param .b64 a, .param .b32 b);
 .extern .func nvshmem_uint64_put_nbi (.param .b64 a, .param .b64 b, .param .b64 c, .param .b32 d);
 .extern .func (.param .b64 r) nvshmem_signal_wait_until (.param .b64 a, .param .b32 b, .param .b64 c);
+.extern .func (.param .b64 r) nvshmem_signal_fetch (.param .b64 a);
 .extern .func nvshmemx_signal_op (.param .b64 a, .param .b64 b, .param .b32 c, .param .b32 d);
 .visible .entry k(.param .u64 k_param_0)
 {{

@@ -175,8 +175,9 @@ pub(crate) type Program = Vec<Vec<Step>>;
 fn call(result: &str, function: &str, arguments: &[(&str, String)]) -> String {
     let mut text = "{\n".to_string();
     let returns = if result.is_empty() { "" } else { "(result), " };
+    let ty = if result.starts_with("%rd") { "b64" } else { "b32" };
     if !result.is_empty() {
-        text += ".param .b64 result;\n";
+        _ = writeln!(text, ".param .{ty} result;");
     }
     for (i, (ty, value)) in arguments.iter().enumerate() {
         _ = writeln!(text, ".param .{ty} param{i}; st.param.{ty} [param{i}], {value};");
@@ -184,7 +185,7 @@ fn call(result: &str, function: &str, arguments: &[(&str, String)]) -> String {
     let names: Vec<String> = (0..arguments.len()).map(|i| format!("param{i}")).collect();
     _ = writeln!(text, "call.uni {returns}{function}, ({});", names.join(", "));
     if !result.is_empty() {
-        _ = writeln!(text, "ld.param.b64 {result}, [result];");
+        _ = writeln!(text, "ld.param.{ty} {result}, [result];");
     }
     text + "}\n"
 }
@@ -219,14 +220,24 @@ fn lines(thread: usize, threads: usize, steps: &[Step], together: bool) -> Strin
         let label = format!("$T{thread}S{i}");
         let address = |word: usize| format!("add.u64 %rd3, %rd1, {};\n", 8 * word);
         let word_of = |rest: &[(&'static str, String)]| [&[("b64", "%rd3".to_string())], rest].concat();
+        // what comes before the loop, and the look: a load, or a call
+        let look = |to: &str, word: usize, base: &str, is_call: bool| match is_call {
+            true => [
+                format!("add.u64 {base}, %rd1, {};\n", 8 * word),
+                call(to, "nvshmem_signal_fetch", &[("b64", base.to_string())]),
+            ],
+            false => [String::new(), format!("ld.volatile.global.u64 {to}, {};\n", at(word))],
+        };
+        let looks = |[one, other]: [usize; 2]| {
+            let how = (thread + i) % 4;
+            [look("%rd4", one, "%rd6", how % 2 == 1), look("%rd4", other, "%rd7", how / 2 == 1)]
+        };
         text += &match *step {
             Step::Poll { word, unless, value, notes } => {
                 let note = if notes { "mad.lo.u64 %rd2, %rd2, 10, %rd5;\n" } else { "" };
                 let loaded = if notes { "%rd5" } else { "%rd4" };
-                format!(
-                    "{label}: ld.volatile.global.u64 {loaded}, {};\nsetp.{unless}.u64 %p1, {loaded}, {value};\n@%p1 bra {label};\n{note}",
-                    at(word)
-                )
+                let [begin, look] = look(loaded, word, "%rd6", (thread + i) % 3 == 1);
+                format!("{begin}{label}: {look}setp.{unless}.u64 %p1, {loaded}, {value};\n@%p1 bra {label};\n{note}")
             }
             Step::PollPart { word, part, gives_up, notes } => {
                 let goes_on = match part {
@@ -243,13 +254,15 @@ fn lines(thread: usize, threads: usize, steps: &[Step], together: bool) -> Strin
                 let note = if notes { "mad.lo.u64 %rd2, %rd2, 10, %rd4;\n" } else { "" };
                 format!("{label}: ld.volatile.global.u64 %rd4, {};\n{goes_on}\n{again}\n{note}", at(word))
             }
-            Step::Twice { words: [one, other], value } => format!(
-                "{label}: ld.volatile.global.u64 %rd4, {};\nsetp.lt.u64 %p1, %rd4, {value};\n@%p1 bra {label};\n\
-                 ld.volatile.global.u64 %rd4, {};\nsetp.eq.u64 %p1, %rd4, 0;\n@%p1 bra {label};\n",
-                at(one),
-                at(other)
-            ),
-            Step::Either { words: [one, other], value, notes } => {
+            Step::Twice { words, value } => {
+                let [[begin, one], [begins, other]] = looks(words);
+                format!(
+                    "{begin}{begins}{label}: {one}setp.lt.u64 %p1, %rd4, {value};\n@%p1 bra {label};\n\
+                     {other}setp.eq.u64 %p1, %rd4, 0;\n@%p1 bra {label};\n"
+                )
+            }
+            Step::Either { words, value, notes } => {
+                let [[begin, one], [begins, other]] = looks(words);
                 let note = |which: u64| match notes {
                     true => format!("mad.lo.u64 %rd2, %rd2, 10, {which};\n"),
                     false => String::new(),
@@ -263,11 +276,9 @@ fn lines(thread: usize, threads: usize, steps: &[Step], together: bool) -> Strin
                     ),
                 };
                 format!(
-                    "{label}: ld.volatile.global.u64 %rd4, {};\nsetp.ge.u64 %p1, %rd4, {value};\n@%p1 bra {label}E;\n\
-                     ld.volatile.global.u64 %rd4, {};\n{goes_on}@%p1 bra {label};\n\
+                    "{begin}{begins}{label}: {one}setp.ge.u64 %p1, %rd4, {value};\n@%p1 bra {label}E;\n\
+                     {other}{goes_on}@%p1 bra {label};\n\
                      {}bra.uni {label}D;\n{label}E:\n{}{label}D:\n",
-                    at(one),
-                    at(other),
                     note(2),
                     note(1)
                 )
@@ -299,8 +310,20 @@ fn lines(thread: usize, threads: usize, steps: &[Step], together: bool) -> Strin
             }
             Step::Wait { word, least, value } => {
                 let cmp = if least { 5 } else { 3 };
-                let rest = [("b32", cmp.to_string()), ("b64", value.to_string())];
-                address(word) + &call("%rd4", "nvshmem_signal_wait_until", &word_of(&rest))
+                let rest = word_of(&[("b32", cmp.to_string()), ("b64", value.to_string())]);
+                let unless = if least { "lt" } else { "gt" };
+                let wait = match (thread + i) % 3 {
+                    0 => call("%rd4", "nvshmem_signal_wait_until", &rest),
+                    1 => {
+                        let fetch = call("%rd4", "nvshmem_signal_fetch", &word_of(&[]));
+                        format!("{label}: {fetch}setp.{unless}.u64 %p1, %rd4, {value};\n@%p1 bra {label};\n")
+                    }
+                    _ => {
+                        let test = call("%r2", "nvshmem_uint64_test", &rest);
+                        format!("{label}: {test}setp.eq.s32 %p1, %r2, 0;\n@%p1 bra {label};\n")
+                    }
+                };
+                address(word) + &wait
             }
             Step::Load { word } => {
                 format!("ld.volatile.global.u64 %rd4, {};\nmad.lo.u64 %rd2, %rd2, 10, %rd4;\n", at(word))
@@ -405,11 +428,13 @@ pub(crate) fn source(program: &Program) -> String {
 .extern .func (.param .b64 r) nvshmem_uint64_atomic_fetch (.param .b64 a, .param .b32 b);
 .extern .func (.param .b64 r) nvshmem_ptr (.param .b64 a, .param .b32 b);
 .extern .func (.param .b64 r) nvshmem_signal_wait_until (.param .b64 a, .param .b32 b, .param .b64 c);
+.extern .func (.param .b64 r) nvshmem_signal_fetch (.param .b64 a);
+.extern .func (.param .b32 r) nvshmem_uint64_test (.param .b64 a, .param .b32 b, .param .b64 c);
 .extern .func nvshmemx_signal_op (.param .b64 a, .param .b64 b, .param .b32 c, .param .b32 d);
 .visible .entry k(.param .u64 k_param_0)
 {{
 .shared .align 8 .b64 shared;
-.reg .b64 %rd<6>; .reg .b32 %r<4>; .reg .pred %p<4>;
+.reg .b64 %rd<8>; .reg .b32 %r<4>; .reg .pred %p<4>;
 setp.eq.u32 %p2, 0, 0;
 ld.param.u64 %rd1, [k_param_0];
 mov.u64 %rd2, 0;

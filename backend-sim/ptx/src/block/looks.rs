@@ -4,18 +4,19 @@ use super::access::route;
 use super::fault::Fault;
 use super::order::ToldInBlock;
 use super::shared::{By, Touch};
-use super::{Block, Stop};
+use super::{Block, Call, Stop};
 use crate::decode::window;
 use crate::module::Place;
-use crate::op::{self, Op, Reg};
-use crate::types::Space;
+use crate::op::{self, Memory, Op, Reg};
+use crate::types::{Order, Space};
 use crate::world::{Access, AccessKind, LookBeside, Looks, Until, World};
 
 impl Block {
-    /// What ends the loop of a thread that was stopped at a load or an atomic, if the loop does nothing else. `None` if the access is not in such a loop. A round that does not end the loop
-    /// leaves nothing behind, so the world may let the thread go on only when its look would end the loop. `words`: whether it accesses
+    /// What ends the loop of a thread that was stopped at a load or an atomic, if the loop does nothing else; and the look that does. `None` if the access is
+    /// not in such a loop. A round that does not end the loop leaves nothing behind, so the world may let the thread go on only when its look would
+    /// end the loop. The look is the access, or that of a later element of a vector, which is made with it. `words`: whether the world accesses
     /// [words](World::accesses_words).
-    pub fn ends_loop(&self, first: &Access, words: bool) -> Option<Looks> {
+    pub fn ends_loop(&self, first: &Access, words: bool) -> Option<(Access, Looks)> {
         let thread = first.thread as usize;
         let code = &self.module.code[usize::from(self.threads[thread].frame.code)];
         let mut at = first.place.0.checked_sub(code.first_place)?;
@@ -27,15 +28,34 @@ impl Block {
             if !words || !look.within.goes_on() {
                 return None;
             }
-            besides.push(LookBeside { access: look, otherwise: None });
+            besides.push(LookBeside { access: look, is_call: false, otherwise: None });
             let next = code.ops[at as usize + 1..].iter().position(|op| matches!(op, Op::Load { .. }))?;
             at += next as u32 + 1;
             let Op::Load { ref memory, .. } = code.ops[at as usize] else { unreachable!("it was found") };
             let address = look.address + u64::from(look.bytes);
             look = self.access(thread, memory, address, AccessKind::Load, Place(code.first_place + at));
         };
+        Some((look, self.looks_of(thread, poll, besides)?))
+    }
+
+    /// What the call of a thread must return that it does not make in vain, if it is in such a loop. The word that it looks at is the caller's to know.
+    pub fn call_ends_loop(&self, call: &Call) -> Option<Looks> {
+        let &[thread] = &call.threads[..] else { return None };
+        let code = &self.module.code[usize::from(self.threads[thread].frame.code)];
+        let poll = code.polls.get(&call.place.0.checked_sub(code.first_place)?)?;
+        self.looks_of(thread, poll, Vec::new())
+    }
+
+    /// What a thread asks in a loop, which also makes these looks besides.
+    fn looks_of(&self, thread: usize, poll: &op::Looks, mut besides: Vec<LookBeside>) -> Option<Looks> {
+        let code = &self.module.code[usize::from(self.threads[thread].frame.code)];
         for &op::LookBeside { load, base, offset, otherwise } in &poll.besides {
-            let Op::Load { ref memory, .. } = code.ops[load as usize] else { return None };
+            let fetches = Memory { order: Order::Relaxed, ..Memory::plain(Space::Generic, 8) };
+            let (memory, is_call) = match &code.ops[load as usize] {
+                Op::Load { memory, .. } => (memory, false),
+                Op::Call { .. } => (&fetches, true),
+                _ => return None,
+            };
             let address = self.value(thread, base).wrapping_add_signed(offset);
             let address = match route(memory.space, address) {
                 (Space::Global | Space::Generic, at) => at,
@@ -45,9 +65,9 @@ impl Block {
             let place = Place(code.first_place + load);
             let access = self.access(thread, memory, address, AccessKind::Load, place);
             let otherwise = otherwise.map(|otherwise| self.asked(thread, &otherwise));
-            besides.push(LookBeside { access, otherwise });
+            besides.push(LookBeside { access, is_call, otherwise });
         }
-        Some(Looks { look, until: self.asked(thread, &poll.until), besides })
+        Some(Looks { until: self.asked(thread, &poll.until), besides })
     }
 
     /// What a thread asks, with the numbers that its registers have.

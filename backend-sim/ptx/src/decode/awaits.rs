@@ -108,7 +108,7 @@ mod tests {
              .reg .pred %p<9>;\n{body}\nret;\n}}\n"
         );
         let text = crate::parser::parse(&text).unwrap();
-        let (function, simpler) = (&text.functions[0], Simpler::of(&text.functions[0]));
+        let (function, simpler) = (&text.functions[0], Simpler::of(&text.functions[0], &BTreeSet::new()));
         of(&Text::of(function, &simpler)).into_iter().collect()
     }
 

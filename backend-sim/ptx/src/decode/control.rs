@@ -111,7 +111,7 @@ impl<'a> Builder<'_, 'a> {
         let all = Slot::around(&arguments);
         self.code.calls.push(CallSite { callee, arguments, all, result, is_used });
         self.emit(Op::Call { call });
-        Ok(())
+        self.note_poll(0)
     }
 
     fn slot_of(&self, form: &Form<'a>, operand: &Operand<'a>) -> Result<Slot, Error> {

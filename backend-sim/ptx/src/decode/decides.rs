@@ -180,7 +180,7 @@ fn compare<'a>(text: &Text<'a>, load: usize, most: usize, found: &mut Vec<Decide
     let has = |word: &str| instruction.modifiers.contains(&word);
     let operands: Vec<Operand<'a>> = swap.iter().map(|operand| text.known(scope, operand)).collect();
     let takes = match &operands[..] {
-        [] => Takes::Nothing,
+        _ if instruction.opcode == "ld" => Takes::Nothing,
         [found, left] if has("cas") && found == left => Takes::Nothing,
         [found, _] if has("cas") => Takes::One(found.clone()),
         [left] if has("exch") => Takes::Any(left.clone(), of_load),

@@ -10,6 +10,7 @@ mod besides;
 mod builder;
 mod control;
 mod decides;
+mod fetches;
 mod floats;
 mod form;
 mod fragment;
@@ -113,7 +114,8 @@ pub(crate) fn module(text: &Text<'_>) -> Result<Module, Error> {
     let bodies: Vec<&Function<'_>> = text.functions.iter().filter(|function| function.body.is_some()).collect();
     let (bases, kernels_base) = layout::shared_bases(&bodies, names.shared)?;
     let mut shared = names.shared_variables.clone();
-    let simpler: Vec<Simpler<'_>> = bodies.iter().map(|function| Simpler::of(function)).collect();
+    let defined: BTreeSet<&str> = bodies.iter().map(|function| function.name).collect();
+    let simpler: Vec<Simpler<'_>> = bodies.iter().map(|function| Simpler::of(function, &defined)).collect();
     let texts: Vec<text::Text<'_>> =
         bodies.iter().zip(&simpler).map(|(function, simpler)| text::Text::of(function, simpler)).collect();
     let waits = texts.iter().zip(polls::of_all(&texts)).map(|(text, polls)| Waits { polls, awaits: awaits::of(text) });

@@ -2,13 +2,14 @@
 //!
 //! * A load of a vector becomes the loads of its elements, one behind the other, as a thread makes them.
 //! * A ballot of which it is asked whether all lanes have voted for something, or any, becomes [that vote](super::ballots).
+//! * A call that only looks at a word becomes a [load](super::fetches).
 //! * Loads, atomics and comparisons name what a register is a copy of. Compilers copy an address in front of each piece of inline assembly.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
-use super::ballots;
 use super::unused::{self, Times};
+use super::{ballots, fetches};
 use crate::syntax::{Function, Instruction, Operand, Statement};
 use crate::types::Type;
 
@@ -19,7 +20,8 @@ pub(super) type Part = (usize, usize);
 pub(super) struct Simpler<'a>(BTreeMap<usize, Vec<Instruction<'a>>>);
 
 impl<'a> Simpler<'a> {
-    pub(super) fn of(function: &Function<'a>) -> Self {
+    /// `defined`: the functions of the module that have a body.
+    pub(super) fn of(function: &Function<'a>, defined: &BTreeSet<&str>) -> Self {
         let originals = originals(function);
         let simpler = |instruction: &Instruction<'a>| {
             let named = with_originals(instruction, &originals);
@@ -30,6 +32,7 @@ impl<'a> Simpler<'a> {
         let mut all: BTreeMap<usize, Vec<Instruction<'a>>> =
             all.filter_map(|(number, instruction)| Some((number, simpler(instruction)?))).collect();
         all.extend(ballots::of(function).into_iter().map(|(number, vote)| (number, vec![vote])));
+        all.extend(fetches::of(function, defined));
         Self(all)
     }
 

@@ -10,27 +10,38 @@ use onesided_ptx::{Access, LookBeside, Looks, Until};
 use super::super::Machine;
 use super::super::access::Test;
 use super::super::ids::{AgentId, BlockId, PeId};
-use super::ends_loop::condition_of;
+use super::ends_loop::{Glance, condition_of};
 use super::turn::name_of;
 use crate::race::How;
 
 /// What rounds look at besides.
 #[derive(Debug)]
 pub(super) struct Besides {
-    looks: Vec<Access>,
+    looks: Vec<Glance>,
     /// What must be so for the loop to go on.
     sides: Vec<Test>,
 }
 
 impl Machine {
     /// What they are, if a thread can wait beside them. `None`: it looks step by step.
-    pub(super) fn besides(&mut self, me: PeId, looks: &Looks) -> Option<Besides> {
+    pub(super) fn besides(&mut self, (id, me): (BlockId, PeId), looks: &Looks) -> Option<Besides> {
         let sides =
             looks.besides.iter().filter_map(|LookBeside { access, otherwise, .. }| Some((access, (*otherwise)?)));
         let sides: Vec<Test> =
             sides.map(|(access, otherwise)| self.side(me, access, otherwise)).collect::<Option<_>>()?;
-        let besides = Besides { looks: looks.besides.iter().map(|look| look.access).collect(), sides };
+        let glances = looks.besides.iter().map(|look| self.glance((id, me), look)).collect::<Option<_>>()?;
+        let besides = Besides { looks: glances, sides };
         self.says_nothing(&besides).then_some(besides)
+    }
+
+    fn glance(&self, (id, me): (BlockId, PeId), look: &LookBeside) -> Option<Glance> {
+        let LookBeside { access, is_call, .. } = *look;
+        if !is_call {
+            return Some(Glance::Access(access));
+        }
+        let word = self.at_address(me, access.address, access.bytes.into()).ok()?;
+        let at = self.kernels.blocks[id].launched.code.at(access.place);
+        Some(Glance::Call { word, how: How::AtomicRead, asked: ("signal_fetch", at) })
     }
 
     /// What must be so for a loop to go on, of a word of the PE's own memory.
@@ -63,12 +74,8 @@ impl Machine {
     /// right.
     pub(super) fn looks_besides(&mut self, thread: AgentId, id: BlockId, besides: Besides) -> bool {
         for look in &besides.looks {
-            if onesided_ptx::is_shared(look.address) {
-                if !self.looks_in_shared(thread, id, look) {
-                    return false;
-                }
-            } else if let Ok(place) = self.at_address(self.agents[thread].pe, look.address, look.bytes.into()) {
-                self.looks_at_word(id, look, place);
+            if !self.looks_before(thread, id, look) {
+                return false;
             }
         }
         for side in &besides.sides {

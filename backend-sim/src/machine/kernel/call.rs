@@ -1,15 +1,15 @@
 //! Calls of NVSHMEM's device functions: each becomes an operation of the thread that makes it, or an answer at once.
 
-use onesided::backend::{Effect, Moves, Op, Span, TeamId, Transfer, Values};
+use onesided::backend::{Against, Effect, Moves, Op, Span, TeamId, Transfer, Values, Wait};
 use onesided::{At, Members};
 use onesided_ptx::{Block, Call, Sync};
 
 use super::super::agent::{Agent, OwnedValues, State, Task, Work};
 use super::super::claim::{Claimed, Completes};
 use super::super::ids::{AgentId, BlockId, PeId};
-use super::super::{Machine, Object, Progress, Touch};
+use super::super::{Machine, Object, Progress};
 use super::{Running, address};
-use crate::kernel::{Convention, Function, Request, Resolve, Select};
+use crate::kernel::{Convention, Form, Function, Request, Resolve, Select, Wanted};
 use crate::race::How;
 use crate::request::Reply;
 
@@ -33,6 +33,19 @@ pub(crate) struct Look {
     select: Select,
     /// In a tracked run: steps that have changed what it looks at, since it began to wait.
     changes: Vec<usize>,
+}
+
+impl Look {
+    /// The wait that ends when this returns true, if it tests one word.
+    pub(super) fn tests(&self) -> Option<Wait> {
+        let Select { vars, dtype, cmp, form, test, ref wanted, .. } = self.select;
+        match (form, wanted) {
+            (Form::One, &Wanted::One(value)) if test => {
+                Some(Wait { vars, dtype, cmp, against: Against::One(value), signal: false })
+            }
+            _ => None,
+        }
+    }
 }
 
 /// What addresses and handles mean to a thread.
@@ -195,6 +208,10 @@ impl Machine {
             Task::Op { op, .. } => self.completes(op.effect()).is_some_and(|completes| completes != Completes::Nothing),
             _ => false,
         };
+        if let Some(looking) = self.call_ends_loop(agent, id, &call, (&what, at)) {
+            (self.agents[agent].call, self.agents[agent].at) = (what.name(), Some(at));
+            self.kernels.blocks[id].loops.insert(agent, looking);
+        }
         self.agents[agent].queue.push_back(Work { what, at, past, known: None, mark });
         self.kernels.blocks[id].calls.insert(first, Calling { function: call.external, call, reads, completes });
         if waits == Progress::Done {
@@ -357,10 +374,11 @@ impl Machine {
         self.step.enabled_by.append(&mut look.changes);
         let pe = self.agents[agent].pe;
         let words: Vec<Span> = look.select.variables().map(|(_, span)| span).collect();
+        let mut ending = None;
         for &word in &words {
             self.note_by_pointer(pe, word.alloc, false);
             self.observe(agent, pe, word, How::Wait, word.len, (look.call, at));
-            self.touch_memory(pe, word, Touch::Read);
+            ending = ending.or(self.looks_by_call((pe, word)));
             self.depend_on_polled_by(agent, (pe, word));
         }
         self.in_chosen_step = false;
@@ -376,7 +394,7 @@ impl Machine {
         words.iter().for_each(|&word| self.lint_look(agent, (pe, word)));
         for &index in &selected.indices {
             let word = Span { start: look.select.vars.start + index as usize * size, len: size, ..look.select.vars };
-            self.races.acquire(agent, pe, word, true);
+            self.hears_by_call(agent, ending, (pe, word), true);
         }
         let id = self.block_of(agent);
         if let Some(address) = look.select.indices {

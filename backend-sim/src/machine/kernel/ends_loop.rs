@@ -1,5 +1,5 @@
-//! Loops of kernels that do nothing but load a word, or look at it by an atomic that mostly leaves it as it was: waits, as if by a call. Plain loads of the PE's
-//! own memory too, where their races are no findings: elsewhere such a loop is a race, or has no end.
+//! Loops of kernels that do nothing but load a word, look at it by an atomic that mostly leaves it as it was, or by a call such as `nvshmem_signal_fetch`: waits,
+//! as if by a call that waits. Plain loads of the PE's own memory too, where their races are no findings: elsewhere such a loop is a race, or has no end.
 //!
 //! A look in vain leaves nothing behind, so it is no step, and a loop that is ended by one update has one class. The race detector is
 //! told of the access that ends it, and of a strong one also when the loop begins.
@@ -9,18 +9,19 @@
 
 use std::sync::Arc;
 
-use onesided::backend::{Against, Span, Wait};
-use onesided::{Cmp, DType};
-use onesided_ptx::{Access, AccessKind, Compare, Type, Until};
+use onesided::backend::{Against, Effect, Span, Values, Wait};
+use onesided::{At, Cmp, DType};
+use onesided_ptx::{Access, AccessKind, Call, Compare, Looks, Type, Until};
 
 use super::super::access::{Awaited, Test, is_shared, shared_at};
-use super::super::agent::{Condition, State};
+use super::super::agent::{Condition, OwnedValues, State, Task};
 use super::super::ids::{AgentId, BlockId, PeId};
 use super::super::tells::Tells;
-use super::super::{Machine, Object};
+use super::super::{Machine, Object, Touch};
 use super::besides::Besides;
 use super::world::KernelWorld;
-use crate::race::Heard;
+use crate::kernel::Convention;
+use crate::race::{Heard, How};
 
 /// The load of a word ends its loop.
 #[derive(Clone, Copy, Debug)]
@@ -40,10 +41,17 @@ impl Ending {
 /// A look to which a thread has come that does nothing else in a loop.
 #[derive(Debug)]
 pub(super) struct Looking {
-    pub(super) access: Access,
+    look: Glance,
     /// What ends the loop.
     condition: Condition,
     pub(super) besides: Besides,
+}
+
+/// How a thread looks at a word.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Glance {
+    Access(Access),
+    Call { word: (PeId, Span), how: How, asked: (&'static str, At) },
 }
 
 impl Machine {
@@ -58,12 +66,7 @@ impl Machine {
             return None;
         }
         let block = self.kernels.blocks[id].block.as_ref().expect("its turn is over");
-        let looks = block.ends_loop(access, self.promises.whole_words)?;
-        let access = &looks.look;
-        let Until { is_used, reloads, .. } = looks.until;
-        if reloads && self.may_race(thread) {
-            return None; // elsewhere in the loop it may find something else each time
-        }
+        let (access, looks) = block.ends_loop(access, self.promises.whole_words)?;
         let (pe, word) = match shared_at(self.block_name(id), access.address, access.bytes) {
             Some(shared) => shared,
             None => self.at_address(me, access.address, access.bytes.into()).ok()?,
@@ -73,31 +76,100 @@ impl Machine {
         if pe != me && (self.paths.matter() || !takes && may_have_stored()) {
             return None;
         }
-        if !self.kernels.blocks[id].watches.is_over(access.thread as usize, &Object::memory(pe, word)) {
-            return None; // a change of what the thread has polled, in a loop around this one, has woken it
+        if !self.may_wait((thread, access.thread as usize), id, (pe, word), &looks) {
+            return None;
         }
-        let mut condition = condition_of((pe, word), &looks.until, is_used && self.config.values_matter)?;
+        let mut condition = self.condition_at((pe, word), &looks.until)?;
         condition.takes = takes;
-        let besides = self.besides(me, &looks)?;
-        Some(Looking { access: looks.look, condition, besides })
+        let besides = self.besides((id, me), &looks)?;
+        Some(Looking { look: Glance::Access(access), condition, besides })
+    }
+
+    /// The same of a thread that makes a call.
+    pub(super) fn call_ends_loop(
+        &mut self,
+        thread: AgentId,
+        id: BlockId,
+        call: &Call,
+        (what, at): (&Task, At),
+    ) -> Option<Looking> {
+        let (me, running) = (self.agents[thread].pe, &self.kernels.blocks[id]);
+        let is_direct = running.launched.code.functions[call.external].convention == Convention::C;
+        if !self.mode.needs.relaxed || !is_direct {
+            return None; // in order, nobody chooses when it looks
+        }
+        let looks = running.block.as_ref().expect("its turn is over").call_ends_loop(call)?;
+        let (word, how, tests) = match what {
+            Task::Op { op, .. } => match op.effect() {
+                Effect::FetchSignal { word } => (word, How::AtomicRead, None),
+                _ => return None,
+            },
+            Task::Look(look) => {
+                let wait = look.tests()?;
+                (wait.vars, How::Wait, Some(wait))
+            }
+            _ => return None,
+        };
+        if !self.may_wait((thread, call.threads[0]), id, (me, word), &looks) {
+            return None;
+        }
+        let condition = match tests {
+            None => self.condition_at((me, word), &looks.until)?,
+            Some(wait) => until_returned(me, wait, &looks.until)?,
+        };
+        let besides = self.besides((id, me), &looks)?;
+        let look = Glance::Call { word: (me, word), how, asked: (what.name(), at) };
+        Some(Looking { look, condition, besides })
+    }
+
+    /// Whether the thread may wait for a word at its look.
+    fn may_wait(
+        &mut self,
+        (thread, number): (AgentId, usize),
+        id: BlockId,
+        (pe, word): (PeId, Span),
+        looks: &Looks,
+    ) -> bool {
+        if looks.until.reloads && self.may_race(thread) {
+            return false; // elsewhere in the loop it may find something else each time
+        }
+        // a change of what the thread has polled, in a loop around this one, may have woken it
+        self.kernels.blocks[id].watches.is_over(number, &Object::memory(pe, word))
+    }
+
+    /// A wait for a word until a look that finds it ends its loop.
+    fn condition_at(&self, word: (PeId, Span), until: &Until) -> Option<Condition> {
+        condition_of(word, until, until.is_used && self.config.values_matter)
     }
 
     /// A thread begins to wait for what ends its loop.
     pub(super) fn waits_in_loop(&mut self, thread: AgentId, id: BlockId, looking: Looking) {
-        let Looking { access, condition, besides } = looking;
-        match is_shared(condition.wait.vars.alloc) {
-            true if !self.looks_in_shared(thread, id, &access) => return,
-            true => {}
-            false => self.looks_at_word(id, &access, (condition.pe, condition.variable())),
-        }
-        if self.looks_besides(thread, id, besides) {
+        let Looking { look, condition, besides } = looking;
+        if self.looks_before(thread, id, &look) && self.looks_besides(thread, id, besides) {
             self.assume_of_wait(thread, &condition);
             self.wait_for(thread, condition);
         }
     }
 
-    /// A thread looks at shared memory before it waits for it. Whether nothing was wrong with that.
-    pub(super) fn looks_in_shared(&mut self, thread: AgentId, id: BlockId, access: &Access) -> bool {
+    /// A thread looks before it waits: the look may race with what others do. Whether nothing was wrong with it where it is at shared memory.
+    pub(super) fn looks_before(&mut self, thread: AgentId, id: BlockId, look: &Glance) -> bool {
+        match look {
+            Glance::Access(access) if onesided_ptx::is_shared(access.address) => {
+                return self.looks_in_shared(thread, id, access);
+            }
+            Glance::Access(access) => {
+                if let Ok(place) = self.at_address(self.agents[thread].pe, access.address, access.bytes.into()) {
+                    self.looks_at_word(id, access, place);
+                }
+            }
+            &Glance::Call { word: (pe, word), how, asked } => {
+                self.observe(thread, pe, word, how, word.len, asked);
+            }
+        }
+        true
+    }
+
+    fn looks_in_shared(&mut self, thread: AgentId, id: BlockId, access: &Access) -> bool {
         let mut block = self.kernels.blocks[id].block.take().expect("its turn is over");
         let (agent, code) = (self.kernels.blocks[id].agent, Arc::clone(&self.kernels.blocks[id].launched.code));
         let fault = block.looks(&mut KernelWorld::new(self, agent, id, &code), access);
@@ -147,7 +219,34 @@ impl Machine {
         self.pes[test.pe].waiting.retain(|&other| other != thread);
         self.agents[thread].set(State::Running);
         self.kernels.ending = Some(Ending { test, is_steady });
-        self.thread_goes_on(thread);
+        match self.calls(thread) {
+            true => self.perform_stream_op(thread),
+            false => self.thread_goes_on(thread),
+        }
+        self.kernels.ending = None;
+    }
+
+    /// A call looks at a word. If that ends a loop: how.
+    pub(in crate::machine) fn looks_by_call(&mut self, (pe, word): (PeId, Span)) -> Option<Ending> {
+        let ending = self.kernels.ending.take_if(|ending| ending.is_load_of(pe, word));
+        if !ending.is_some_and(|ending| ending.is_steady) {
+            self.touch_memory(pe, word, Touch::Read);
+        }
+        ending
+    }
+
+    /// An agent learns what a word tells at which it has looked by a call. `plain`: also from a put that wrote the word.
+    pub(in crate::machine) fn hears_by_call(
+        &mut self,
+        agent: AgentId,
+        ending: Option<Ending>,
+        (pe, word): (PeId, Span),
+        plain: bool,
+    ) {
+        match ending {
+            Some(ending) => self.learn_seen(agent, &ending.test, plain),
+            None => self.races.acquire(agent, pe, word, plain),
+        }
     }
 
     /// What a word tells an agent that reads it strongly.
@@ -177,6 +276,19 @@ pub(super) fn condition_of((pe, word): (PeId, Span), until: &Until, returns: boo
     let (dtype, compared) = (unsigned(word.len)?, dtype_of(ty)?);
     let wait = Wait { vars: word, dtype, cmp: cmp_of(compare), against: Against::One(against), signal: false };
     Some(Condition::of_loop(pe, wait, (view, compared), returns))
+}
+
+/// A wait for a word until a test of it returns what ends a loop: that it compares so, or that it does not. `None`: the loop asks something else.
+fn until_returned(pe: PeId, wait: Wait, until: &Until) -> Option<Condition> {
+    let result = Span { len: Type::U32.bytes() as usize, ..wait.vars };
+    let Test { comparison, wanted, .. } = condition_of((pe, result), until, false)?.test();
+    let mut condition = Condition::new(pe, wait, OwnedValues::new(&Values::NONE), false);
+    condition.is_loop = true;
+    match [0, 1].map(|result| comparison.holds(result, wanted)) {
+        [false, true] => Some(condition),
+        [true, false] => Some(condition.negated()),
+        _ => None,
+    }
 }
 
 /// The integers that a comparison is of. Bits are compared for equality only.

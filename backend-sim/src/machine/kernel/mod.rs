@@ -7,7 +7,7 @@
 //! | `address.rs` | the addresses that kernels see |
 //! | `turn.rs` | a block's turn: until somebody else may act |
 //! | `world.rs` | global memory, as a block sees it |
-//! | `ends_loop.rs` | loops around a load, which are waits |
+//! | `ends_loop.rs` | loops around a load, or a call that looks, which are waits |
 //! | `besides.rs` | what the rounds of such a loop look at besides |
 //! | `awaits.rs` | loops around the test of an mbarrier |
 //! | `events.rs` | which accesses a trace has |
@@ -139,7 +139,7 @@ struct Running {
     pasts: BTreeMap<usize, Past>,
     /// In a search: what those had done who arrived at a barrier.
     arrived: BTreeMap<usize, Past>,
-    /// Accesses to which threads have come that do nothing else in a loop, and what ends that.
+    /// Accesses and calls to which threads have come that do nothing else in a loop, and what ends that.
     loops: BTreeMap<AgentId, Looking>,
     /// Threads that wait for phases of mbarriers.
     awaiting: Vec<AgentId>,

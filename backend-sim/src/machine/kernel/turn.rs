@@ -124,7 +124,7 @@ impl Machine {
         agent
     }
 
-    /// The thread's access or fence is its next step.
+    /// The thread's access, fence or call is its next step.
     pub(in crate::machine) fn thread_stops(&mut self, thread: AgentId) {
         let id = self.block_of(thread);
         if let Some(looking) = self.kernels.blocks[id].loops.remove(&thread)
@@ -132,7 +132,8 @@ impl Machine {
         {
             return self.waits_in_loop(thread, id, looking);
         }
-        self.agents[thread].set(State::Pending(Pending::Access));
+        let pending = if self.calls(thread) { Pending::Call } else { Pending::Access };
+        self.agents[thread].set(State::Pending(pending));
         self.make_ready(thread);
     }
 

@@ -28,7 +28,8 @@ fn polls_of(functions: &[(&str, &str)]) -> Vec<String> {
         [part_in_words(part), ": ".into(), until_in_words(&until)].into_iter().chain(besides).collect()
     };
     let bodies: Vec<_> = text.functions.iter().filter(|function| function.body.is_some()).collect();
-    let simpler: Vec<Simpler<'_>> = bodies.iter().map(|function| Simpler::of(function)).collect();
+    let defined = bodies.iter().map(|function| function.name).collect();
+    let simpler: Vec<Simpler<'_>> = bodies.iter().map(|function| Simpler::of(function, &defined)).collect();
     let texts: Vec<Text<'_>> =
         bodies.iter().zip(&simpler).map(|(function, simpler)| Text::of(function, simpler)).collect();
     of_all(&texts).into_iter().flatten().map(in_words).collect()
@@ -591,4 +592,5 @@ fn elements_may_be_compared_one_by_one() {
 }
 
 mod ballots;
+mod calls;
 mod rounds;

@@ -1,0 +1,86 @@
+//! Calls that only look at a word, such as `nvshmem_signal_fetch(flag)`. In a [simpler form](super::simpler) they are strong loads of what they return,
+//! so a loop around one is found as a loop around a load is.
+//!
+//! What such a call is asked besides, it must be asked in each round: it stands behind the address, as what an atomic takes does.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::syntax::{Function, Instruction, Operand, Statement};
+
+/// How many parameters a function has that does nothing else, the word's address first. `None`: it is another function.
+fn parameters(name: &str) -> Option<usize> {
+    let is_test = || name.strip_prefix("nvshmem_").and_then(|rest| rest.strip_suffix("_test"));
+    match name {
+        "nvshmem_signal_fetch" => Some(1),
+        _ => is_test().map(|_| 3),
+    }
+}
+
+/// Where such calls stand, by the numbers of instructions: the call becomes a load, and those around it, which give it its arguments and take its result,
+/// nothing. `defined`: the functions that have a body. These may do anything.
+pub(super) fn of<'a>(function: &Function<'a>, defined: &BTreeSet<&str>) -> BTreeMap<usize, Vec<Instruction<'a>>> {
+    let (mut found, mut given, mut called, mut number) = (BTreeMap::new(), Given::new(), None, 0);
+    for statement in function.body.iter().flatten() {
+        let instruction = match statement {
+            Statement::Instruction(instruction) => instruction,
+            Statement::Label(..) | Statement::Begin | Statement::End => {
+                (given, called) = (Given::new(), None);
+                continue;
+            }
+            _ => continue,
+        };
+        let is_of_call = instruction.modifiers.first() == Some(&"param") && instruction.guard.is_none();
+        let before = called.take();
+        match (instruction.opcode, &instruction.operands[..]) {
+            ("st", [Operand::Address { base: Some(to), offset: 0 }, value]) if is_of_call => {
+                given.insert(*to, (number, value));
+            }
+            ("call", _) => {
+                let given = std::mem::take(&mut given);
+                called = load(instruction, &given, defined).map(|(result, load)| (number, given, result, load));
+            }
+            ("ld", [to @ Operand::Name { offset: 0, .. }, Operand::Address { base: Some(from), offset: 0 }])
+                if is_of_call =>
+            {
+                if let Some((call, given, result, mut load)) = before
+                    && result == *from
+                {
+                    load.modifiers.extend(instruction.modifiers.last());
+                    load.operands.insert(0, to.clone());
+                    found.extend(given.into_values().map(|(argument, _)| (argument, Vec::new())));
+                    found.extend([(call, vec![load]), (number, Vec::new())]);
+                }
+                given.clear();
+            }
+            _ => given.clear(),
+        }
+        number += 1;
+    }
+    found
+}
+
+/// The arguments of the next call, by the names of its parameters: the instructions that store them, and what.
+type Given<'a, 'f> = BTreeMap<&'a str, (usize, &'f Operand<'a>)>;
+
+/// The load that a call is, without its target and type, and what the result is called.
+fn load<'a>(
+    call: &Instruction<'a>,
+    given: &Given<'a, '_>,
+    defined: &BTreeSet<&str>,
+) -> Option<(&'a str, Instruction<'a>)> {
+    let [Operand::List(results), Operand::Name { name, offset: 0 }, Operand::List(arguments)] = &call.operands[..] else {
+        return None;
+    };
+    let [Operand::Name { name: result, offset: 0 }] = results[..] else { return None };
+    let all = (parameters(name), given.len());
+    let is_one = all == (Some(arguments.len()), arguments.len()) && !defined.contains(name) && call.guard.is_none();
+    let value = |argument: &Operand<'a>| match argument {
+        Operand::Name { name, offset: 0 } => given.get(name).map(|(_, value)| (*value).clone()),
+        _ => None,
+    };
+    let mut operands = arguments.iter().map(value).collect::<Option<Vec<_>>>().filter(|_| is_one)?;
+    let Operand::Name { name: base, offset: 0 } = operands[0] else { return None };
+    operands[0] = Operand::Address { base: Some(base), offset: 0 };
+    let modifiers = vec!["relaxed", "sys", *name]; // another function looks for something else
+    Some((result, Instruction { opcode: "ld", modifiers, operands, ..call.clone() }))
+}

@@ -1,0 +1,76 @@
+//! Loops around calls that only look at a word.
+
+use super::{polls, polls_of};
+
+/// A call, whose result is one of `ty`.
+fn call((result, ty): (&str, &str), function: &str, arguments: &[&str]) -> String {
+    let give = |(number, value): (usize, &&str)| format!(".param .b64 p{number}; st.param.b64 [p{number}+0], {value};");
+    let given: String = arguments.iter().enumerate().map(give).collect();
+    let names: Vec<String> = (0..arguments.len()).map(|number| format!("p{number}")).collect();
+    let names = names.join(", ");
+    format!("{{ {given} .param .{ty} back; call.uni (back), {function}, ({names}); ld.param.{ty} {result}, [back+0]; }}")
+}
+
+fn fetch(address: &str) -> String {
+    call(("%rd2", "b64"), "nvshmem_signal_fetch", &[address])
+}
+
+fn test(ty: &str, [address, compare, value]: [&str; 3]) -> String {
+    call(("%r1", "b32"), &format!("nvshmem_{ty}_test"), &[address, compare, value])
+}
+
+#[test]
+fn a_loop_around_a_call_that_looks_ends_when_it_returns_something() {
+    let fetches = fetch("%rd1");
+    assert_eq!(polls(&format!("L: {fetches} setp.lt.u64 %p1, %rd2, %rd3; @%p1 bra L;")), ["1: Ge U64 %rd3"]);
+    let later = format!("L: {fetches} setp.eq.s64 %p1, %rd2, 0; @%p1 bra L; mov.u64 %rd4, %rd2;");
+    assert_eq!(polls(&later), ["1: Ne S64 0, used"]);
+    let part = format!("L: {fetches} shr.u64 %rd4, %rd2, 32; setp.eq.s64 %p1, %rd4, 0; @%p1 bra L;");
+    assert_eq!(polls(&part), ["1: Ne S64 0 of >> 32 & 0xffffffff"]);
+    let tests = test("uint64", ["%rd1", "5", "%rd3"]);
+    assert_eq!(polls(&format!("L: {tests} setp.eq.s32 %p1, %r1, 0; @%p1 bra L;")), ["3: Ne S32 0"]);
+    assert_eq!(polls(&format!("L: {tests} setp.ne.s32 %p1, %r1, 0; @%p1 bra L;")), ["3: Eq S32 0"], "while it holds");
+}
+
+#[test]
+fn each_round_must_ask_the_same() {
+    let nothing: [&str; 0] = [];
+    let around = |tests: &str, rest: &str| polls(&format!("L: {tests} {rest} setp.eq.s32 %p1, %r1, 0; @%p1 bra L;"));
+    let tests = |what| test("uint64", what);
+    assert_eq!(around(&tests(["%rd1", "5", "%rd3"]), "add.s64 %rd3, %rd3, 1;"), nothing, "another value");
+    assert_eq!(around(&tests(["%rd1", "%r3", "1"]), "xor.b32 %r3, %r3, 1;"), nothing, "another comparison");
+    assert_eq!(around(&tests(["%rd1", "5", "1"]), "add.s64 %rd1, %rd1, 8;"), nothing, "another word");
+    let first = |other: &str| {
+        let tests = tests(["%rd1", "5", "1"]);
+        polls(&format!("{other} setp.ne.s32 %p1, %r1, 0; @%p1 bra D; L: {tests} setp.eq.s32 %p1, %r1, 0; @%p1 bra L; D:"))
+    };
+    assert_eq!(first(&tests(["%rd1", "5", "1"])), ["3: Ne S32 0, used", "10: Ne S32 0, used"]);
+    assert_eq!(first(&tests(["%rd1", "5", "2"])), ["10: Ne S32 0, used"], "it asks for another value");
+    assert_eq!(first(&test("int64", ["%rd1", "5", "1"])), ["10: Ne S32 0, used"], "it compares other numbers");
+}
+
+#[test]
+fn other_calls_are_no_looks() {
+    let nothing: [&str; 0] = [];
+    let around = |call: &str| polls(&format!("L: {call} setp.eq.s64 %p1, %rd2, 0; @%p1 bra L;"));
+    assert_eq!(around(&call(("%rd2", "b64"), "nvshmem_uint64_g", &["%rd1", "%r1"])), nothing, "another function");
+    assert_eq!(around(&call(("%rd2", "b64"), "nvshmem_signal_fetch", &["%rd1", "1"])), nothing, "of two parameters");
+    assert_eq!(around(&call(("%rd2", "b64"), "nvshmem_uint64_test_all", &["%rd1", "5", "1"])), nothing, "of several words");
+    assert_eq!(around(&fetch("%rd1").replace("call.uni", "@%p2 call.uni")), nothing, "it may not look");
+    assert_eq!(around(&fetch("%rd1").replace("[back+0]", "[other+0]")), nothing, "it takes something else");
+    let defined = format!("L: {} setp.eq.s64 %p1, %rd2, 0; @%p1 bra L;", fetch("%rd1"));
+    let functions = [(".visible .entry k", &defined[..]), (".func nvshmem_signal_fetch", "st.global.u32 [%rd1], 1;")];
+    assert_eq!(polls_of(&functions), nothing, "the module's own");
+}
+
+#[test]
+fn calls_may_look_besides() {
+    let (fetches, tells) = (fetch("%rd1"), fetch("%rd5").replace("%rd2", "%rd6"));
+    let told = |look: &str| {
+        polls(&format!("L: {fetches} setp.ne.s64 %p1, %rd2, 0; @%p1 bra D; {look} setp.eq.s64 %p2, %rd6, 0; @%p2 bra L; D:"))
+    };
+    assert_eq!(told(&tells), ["1: Ne S64 0, besides 6 at %rd5+0 unless Ne S64 0", "6: Ne S64 0, besides 1 at %rd1+0 unless Ne S64 0"]);
+    let by_load = "ld.volatile.global.u64 %rd6, [%rd5];";
+    assert_eq!(told(by_load)[0], "1: Ne S64 0, besides 5 at %rd5+0 unless Ne S64 0");
+    assert_eq!(told("ld.volatile.global.u64 %rd6, [%rd5]; st.global.u64 [%rd5], 1;"), [""; 0], "it stores");
+}
