@@ -68,7 +68,8 @@ fn load<'a>(
     given: &Given<'a, '_>,
     defined: &BTreeSet<&str>,
 ) -> Option<(&'a str, Instruction<'a>)> {
-    let [Operand::List(results), Operand::Name { name, offset: 0 }, Operand::List(arguments)] = &call.operands[..] else {
+    let [Operand::List(results), Operand::Name { name, offset: 0 }, Operand::List(arguments)] = &call.operands[..]
+    else {
         return None;
     };
     let [Operand::Name { name: result, offset: 0 }] = results[..] else { return None };

@@ -8,7 +8,9 @@ fn call((result, ty): (&str, &str), function: &str, arguments: &[&str]) -> Strin
     let given: String = arguments.iter().enumerate().map(give).collect();
     let names: Vec<String> = (0..arguments.len()).map(|number| format!("p{number}")).collect();
     let names = names.join(", ");
-    format!("{{ {given} .param .{ty} back; call.uni (back), {function}, ({names}); ld.param.{ty} {result}, [back+0]; }}")
+    format!(
+        "{{ {given} .param .{ty} back; call.uni (back), {function}, ({names}); ld.param.{ty} {result}, [back+0]; }}"
+    )
 }
 
 fn fetch(address: &str) -> String {
@@ -42,7 +44,9 @@ fn each_round_must_ask_the_same() {
     assert_eq!(around(&tests(["%rd1", "5", "1"]), "add.s64 %rd1, %rd1, 8;"), nothing, "another word");
     let first = |other: &str| {
         let tests = tests(["%rd1", "5", "1"]);
-        polls(&format!("{other} setp.ne.s32 %p1, %r1, 0; @%p1 bra D; L: {tests} setp.eq.s32 %p1, %r1, 0; @%p1 bra L; D:"))
+        polls(&format!(
+            "{other} setp.ne.s32 %p1, %r1, 0; @%p1 bra D; L: {tests} setp.eq.s32 %p1, %r1, 0; @%p1 bra L; D:"
+        ))
     };
     assert_eq!(first(&tests(["%rd1", "5", "1"])), ["3: Ne S32 0, used", "10: Ne S32 0, used"]);
     assert_eq!(first(&tests(["%rd1", "5", "2"])), ["10: Ne S32 0, used"], "it asks for another value");
@@ -55,7 +59,11 @@ fn other_calls_are_no_looks() {
     let around = |call: &str| polls(&format!("L: {call} setp.eq.s64 %p1, %rd2, 0; @%p1 bra L;"));
     assert_eq!(around(&call(("%rd2", "b64"), "nvshmem_uint64_g", &["%rd1", "%r1"])), nothing, "another function");
     assert_eq!(around(&call(("%rd2", "b64"), "nvshmem_signal_fetch", &["%rd1", "1"])), nothing, "of two parameters");
-    assert_eq!(around(&call(("%rd2", "b64"), "nvshmem_uint64_test_all", &["%rd1", "5", "1"])), nothing, "of several words");
+    assert_eq!(
+        around(&call(("%rd2", "b64"), "nvshmem_uint64_test_all", &["%rd1", "5", "1"])),
+        nothing,
+        "of several words"
+    );
     assert_eq!(around(&fetch("%rd1").replace("call.uni", "@%p2 call.uni")), nothing, "it may not look");
     assert_eq!(around(&fetch("%rd1").replace("[back+0]", "[other+0]")), nothing, "it takes something else");
     let defined = format!("L: {} setp.eq.s64 %p1, %rd2, 0; @%p1 bra L;", fetch("%rd1"));
@@ -67,9 +75,14 @@ fn other_calls_are_no_looks() {
 fn calls_may_look_besides() {
     let (fetches, tells) = (fetch("%rd1"), fetch("%rd5").replace("%rd2", "%rd6"));
     let told = |look: &str| {
-        polls(&format!("L: {fetches} setp.ne.s64 %p1, %rd2, 0; @%p1 bra D; {look} setp.eq.s64 %p2, %rd6, 0; @%p2 bra L; D:"))
+        polls(&format!(
+            "L: {fetches} setp.ne.s64 %p1, %rd2, 0; @%p1 bra D; {look} setp.eq.s64 %p2, %rd6, 0; @%p2 bra L; D:"
+        ))
     };
-    assert_eq!(told(&tells), ["1: Ne S64 0, besides 6 at %rd5+0 unless Ne S64 0", "6: Ne S64 0, besides 1 at %rd1+0 unless Ne S64 0"]);
+    assert_eq!(
+        told(&tells),
+        ["1: Ne S64 0, besides 6 at %rd5+0 unless Ne S64 0", "6: Ne S64 0, besides 1 at %rd1+0 unless Ne S64 0"]
+    );
     let by_load = "ld.volatile.global.u64 %rd6, [%rd5];";
     assert_eq!(told(by_load)[0], "1: Ne S64 0, besides 5 at %rd5+0 unless Ne S64 0");
     assert_eq!(told("ld.volatile.global.u64 %rd6, [%rd5]; st.global.u64 [%rd5], 1;"), [""; 0], "it stores");
