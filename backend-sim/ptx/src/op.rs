@@ -339,6 +339,15 @@ impl Memory {
         Memory { space, bytes, align: bytes, order: Order::Weak, scope: Scope::Sys, within: Within::Alone }
     }
 
+    /// The address that lies so many bytes behind that in a register. In spaces other than global memory, addresses have 32 bits, so the sum wraps around there. A register
+    /// with bits above them holds an address of another kind: it is left as it is, and is out of bounds.
+    #[inline(always)]
+    pub(crate) fn at(&self, base: u64, offset: i64) -> u64 {
+        let sum = base.wrapping_add_signed(offset);
+        let wraps = !matches!(self.space, Space::Global | Space::Generic) && base >> 32 == 0;
+        if wraps { sum & 0xffff_ffff } else { sum }
+    }
+
     /// The element of a vector at a place, of so many.
     pub(crate) fn element(self, place: u8, elements: u8) -> Memory {
         let Memory { bytes, align, .. } = self;

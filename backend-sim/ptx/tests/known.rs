@@ -7,7 +7,7 @@ use onesided_ptx::{Access, Block, FlatMemory, Launch, Module, Refusal, Scope, St
 fn module(body: &str) -> Arc<Module> {
     let text = format!(
         ".version 8.7\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 words)\n{{\n.reg .pred %p<4>;\n.reg .b16 %h<6>;\n\
-         .reg .b32 %r<9>;\n.reg .b64 %rd<9>;\n.reg .f32 %f<4>;\n.shared .align 16 .b8 room[256];\nld.param.u64 %rd1, [words];\nmov.u32 %r1, %tid.x;\n\
+         .reg .b32 %r<9>;\n.reg .b64 %rd<9>;\n.reg .f32 %f<4>;\n.reg .b128 %q<2>;\n.shared .align 16 .b8 room[256];\nld.param.u64 %rd1, [words];\nmov.u32 %r1, %tid.x;\n\
          {body}\nret;\n}}\n"
     );
     Arc::new(Module::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}")))
@@ -292,4 +292,44 @@ fn a_warp_copies_a_tensor_map() {
     assert_eq!(found[16..48], (100..132).collect::<Vec<_>>());
     assert_eq!([found[15], found[48]], [0, 0]);
     assert!(matches!(of("%rd1+32").0, Stop::Fault(fault) if fault.kind == onesided_ptx::FaultKind::Misaligned));
+}
+
+/// An address of shared memory has 32 bits, so one that a register of 32 bits and an offset make wraps around. `room` begins at 0.
+#[test]
+fn addresses_of_shared_memory_wrap_around() {
+    let far = "mov.b32 %r2, -16;\nmov.b32 %r3, 5;\nmov.b32 %r4, 6;\nmov.b64 %rd2, 7;\n";
+    let read = "st.global.v2.u32 [%rd1], {%r5, %r6};";
+    for (body, found) in [
+        ("st.shared.u32 [%r2+16], %r3;\nld.shared.u32 %r5, [room];\nld.shared.u32 %r6, [%r2+16];", [5, 5]),
+        ("st.shared.v2.u32 [%r2+16], {%r3, %r4};\nld.shared.v2.u32 {%r5, %r6}, [%r2+16];", [5, 6]),
+        ("st.volatile.shared.u32 [%r2+20], %r3;\nld.volatile.shared.u32 %r5, [room+4];\nmov.b32 %r6, 0;", [5, 0]),
+        (
+            "st.shared.u32 [room], 1;\natom.shared.add.u32 %r5, [%r2+16], %r3;\nred.shared.add.u32 [%r2+16], %r3;\nld.shared.u32 %r6, [room];",
+            [1, 11],
+        ),
+        (
+            "mov.b128 %q1, {%rd2, %rd2};\nst.relaxed.cta.shared.b128 [%r2+16], %q1;\natom.shared.exch.b128 %q1, [%r2+16], %q1;\nld.shared.v2.u32 {%r5, %r6}, [%r2+24];",
+            [7, 0],
+        ),
+        // where the address is one operand of several
+        (
+            "mbarrier.init.shared.b64 [%r2+16], 1;\nmbarrier.arrive.shared.b64 %rd3, [%r2+16];\nmbarrier.test_wait.shared.b64 %p1, [room], %rd3;\nselp.b32 %r5, 1, 0, %p1;\nmov.b32 %r6, 0;",
+            [1, 0],
+        ),
+        (
+            "st.global.v4.u32 [%rd1], {%r3, %r4, %r3, %r4};\nmbarrier.init.shared.b64 [room+64], 1;\nmbarrier.arrive.expect_tx.shared.b64 %rd3, [%r2+80], 16;\n\
+             cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r2+32], [%rd1], 16, [%r2+80];\n\
+             L:\nmbarrier.test_wait.shared.b64 %p1, [%r2+80], %rd3;\n@!%p1 bra L;\nld.shared.v2.u32 {%r5, %r6}, [room+16];",
+            [5, 6],
+        ),
+    ] {
+        assert_eq!(run(&format!("{far}{body}\n{read}"))[..2], found, "{body}");
+    }
+    // What wraps around may be out of bounds all the same, and a register of 64 bits with others above them holds no address of shared memory.
+    for body in ["ld.shared.u32 %r5, [%r2+12];", "mov.b64 %rd2, 0x100000000;\nld.shared.u32 %r5, [%rd2];"] {
+        let launch = Arc::new(Launch::new(1, 1).parameter(&[0; 8]));
+        let stop =
+            Block::new(&module(&format!("{far}{body}")), "k", &launch, [0; 3]).unwrap().run(&mut FlatMemory::new());
+        assert!(matches!(stop, Stop::Fault(fault) if fault.kind == onesided_ptx::FaultKind::OutOfBounds), "{body}");
+    }
 }

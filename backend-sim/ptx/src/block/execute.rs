@@ -148,7 +148,7 @@ impl Block {
                     | Op::Load4 { d, a, offset, memory }
                     | Op::Load8 { d, a, offset, memory } => {
                         let (d, a) = (usize::from(d), usize::from(a));
-                        let address = |r: &[Row], lane: usize| r[a][lane].wrapping_add_signed(offset.into());
+                        let address = |r: &[Row], lane: usize| memory.at(r[a][lane], offset.into());
                         if L::MANY {
                             let from = lanes::plus(&r[a], offset);
                             if self.load_together(world, first, lanes, &memory, (&from, &mut r[d]), threads, place!()) {
@@ -175,7 +175,7 @@ impl Block {
                     | Op::Store4 { s, a, offset, memory }
                     | Op::Store8 { s, a, offset, memory } => {
                         let (s, a) = (usize::from(s), usize::from(a));
-                        let address = |lane: usize| r[a][lane].wrapping_add_signed(offset.into());
+                        let address = |lane: usize| memory.at(r[a][lane], offset.into());
                         if L::MANY {
                             let to = lanes::plus(&r[a], offset);
                             if self.store_together(world, first, lanes, &memory, (&to, &r[s]), threads, place!()) {
@@ -216,7 +216,7 @@ impl Block {
                         alone!();
                         let form = &code.atomics[usize::from(how)];
                         let [address, b, c] = [a, b, c].map(|register| r[usize::from(register)][lead]);
-                        let address = address.wrapping_add_signed(form.offset);
+                        let address = form.memory.at(address, form.offset);
                         let thread = &mut threads[lead];
                         thread.frame.pc = pc as u32;
                         let old = self.atomic(world, thread, first + lead, form, address, (b, c), place!());
@@ -225,7 +225,7 @@ impl Block {
                     Op::Wide { kind, d, a, b, c, how } => {
                         alone!();
                         let form = &code.atomics[usize::from(how)];
-                        let address = r[usize::from(a)][lead].wrapping_add_signed(form.offset);
+                        let address = form.memory.at(r[usize::from(a)][lead], form.offset);
                         let [b, c] = [b, c].map(|low| [0, 1].map(|word| r[usize::from(low) + word][lead]));
                         let thread = &mut threads[lead];
                         thread.frame.pc = pc as u32;

@@ -56,7 +56,7 @@ impl Block {
                 Op::Call { .. } => (&fetches, true),
                 _ => return None,
             };
-            let address = self.value(thread, base).wrapping_add_signed(offset);
+            let address = memory.at(self.value(thread, base), offset);
             let address = match route(memory.space, address) {
                 (Space::Global | Space::Generic, at) => at,
                 (Space::Shared, at) if at < window::SHARED => window::SHARED + self.blocks.place(thread, at),

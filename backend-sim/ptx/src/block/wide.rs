@@ -28,7 +28,7 @@ impl Block {
         if kind == Wide::CompareSwap {
             let mut atomic = |block: &mut Self, word: usize, op, b, c| {
                 let form = AtomicForm { op, memory: memories[word], ..*form };
-                let at = address.wrapping_add(8 * word as u64);
+                let at = form.memory.at(address, 8 * word as i64);
                 let old = block.atomic(world, thread, index, &form, at, (b, c), place)?;
                 block.announced = true;
                 Ok::<_, Halt>(old)
@@ -44,7 +44,7 @@ impl Block {
             return Ok(old);
         }
         for (word, memory) in memories.iter().enumerate() {
-            let at = address.wrapping_add(8 * word as u64);
+            let at = form.memory.at(address, 8 * word as i64);
             match kind {
                 Wide::Load => old[word] = self.load(world, thread, index, memory, at, place, true)?,
                 Wide::Store => self.store(world, thread, index, memory, (at, b[word]), place, true)?,

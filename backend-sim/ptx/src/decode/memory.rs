@@ -348,7 +348,12 @@ impl<'a> Builder<'_, 'a> {
             Where::Address(a, 0) => Ok(a),
             Where::Address(a, offset) => {
                 let (d, b) = (self.temporary()?, self.constant(i64::from(offset).cast_unsigned())?);
-                self.emit(Op::Add64 { d, a, b });
+                // an address that fits into 32 bits is one of shared memory, and wraps around there
+                let is_narrow = |name| self.register(name).is_some_and(|(_, ty)| ty.bits() <= 32);
+                match *operand {
+                    Operand::Address { base: Some(name), .. } if is_narrow(name) => self.emit(Op::Add32 { d, a, b }),
+                    _ => self.emit(Op::Add64 { d, a, b }),
+                };
                 Ok(d)
             }
             Where::Slot(_) | Where::Parameter(_) => Err(form.unknown()),
