@@ -14,6 +14,7 @@ mod products;
 mod refused;
 mod spins;
 mod tensors;
+mod undefined;
 mod warps;
 mod wide;
 mod worlds;

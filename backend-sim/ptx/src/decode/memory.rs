@@ -8,6 +8,9 @@ use crate::syntax::Operand;
 use crate::types::{Order, Scope, Space, Type};
 use crate::world::AtomicOp;
 
+/// The bytes that are discarded at once, and what they begin at a multiple of.
+const DISCARDED: u64 = 128;
+
 /// Where an access goes.
 pub(super) enum Where {
     Slot(u32),
@@ -53,8 +56,9 @@ impl<'a> Builder<'_, 'a> {
             "multimem" => self.multimem(form, operands)?,
             "cp" => self.copy_async(form, operands)?,
             "tensormap" => self.copy_map(form, operands)?,
+            "discard" => self.discard(form, operands)?,
             // What only caches see.
-            "prefetch" | "prefetchu" | "applypriority" | "discard" => {
+            "prefetch" | "prefetchu" | "applypriority" => {
                 form.space();
                 form.one_of(&["L1", "L2", "tensormap"]);
                 form.priorities();
@@ -330,6 +334,22 @@ impl<'a> Builder<'_, 'a> {
         for (target, old) in found.iter().zip(olds) {
             let d = self.target(target)?.0;
             self.emit(Op::Move { d, a: old });
+        }
+        Ok(())
+    }
+
+    /// `discard.global.L2 [a], 128`: a weak write of values that PTX leaves open. Here they are always the same, and stand out.
+    fn discard(&mut self, form: &mut Form<'a>, operands: &[Operand<'a>]) -> Result<(), Error> {
+        let [address, Operand::Bits(DISCARDED)] = operands else { return Err(form.unknown()) };
+        if !form.has("L2") || !matches!(form.space(), Space::Global | Space::Generic) {
+            return Err(form.unknown());
+        }
+        let (a, s) = (self.address(form, address)?, self.constant(0xdead_dead_dead_dead)?);
+        for offset in (0..DISCARDED as i32).step_by(8) {
+            // a generic address must be one of global memory, too
+            let memory = Memory::plain(Space::Global, 8);
+            let align = if offset == 0 { DISCARDED as u8 } else { memory.align };
+            self.emit(Op::store(s, a, offset, Memory { align, ..memory }));
         }
         Ok(())
     }

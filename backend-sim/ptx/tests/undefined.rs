@@ -1,0 +1,74 @@
+//! What PTX calls undefined, and alignments of its own.
+
+use std::sync::Arc;
+
+use onesided_ptx::{
+    Access, AccessKind, Block, Fault, FaultKind, FlatMemory, Launch, Module, Order, Refusal, Stop, World,
+};
+
+/// A kernel of one warp with a pointer to 256 bytes, at a multiple of 256, in `%rd1`. `room` begins at a multiple of 128. The source's lines are those of the body.
+fn module(body: &str) -> Arc<Module> {
+    let lines: String =
+        body.lines().enumerate().map(|(line, text)| format!(".loc 1 {} 1\n{text}\n", line + 1)).collect();
+    let text = format!(
+        ".version 8.7\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 words)\n{{\n.reg .pred %p<4>;\n.reg .b32 %r<12>;\n\
+         .reg .b64 %rd<9>;\n.shared .align 128 .b8 room[1024];\nld.param.u64 %rd1, [words];\nmov.u32 %r1, %tid.x;\n{lines}\nret;\n}}\n.file 1 \"k.cu\"\n"
+    );
+    Arc::new(Module::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}")))
+}
+
+/// Global memory, and the accesses to it other than loads.
+#[derive(Default)]
+struct Noting(FlatMemory, Vec<Access>);
+
+impl World for Noting {
+    fn stops(&mut self, _: &Access) -> bool {
+        false
+    }
+
+    fn load(&mut self, access: &Access) -> Result<u64, Refusal> {
+        self.0.load(access)
+    }
+
+    fn store(&mut self, access: &Access, value: u64) -> Result<bool, Refusal> {
+        self.1.push(*access);
+        self.0.store(access, value)
+    }
+}
+
+/// How a block of so many threads ends, and global memory then.
+fn ends(body: &str, threads: u32) -> (Stop, Noting, u64) {
+    let mut world = Noting::default();
+    let words = world.0.allocate(&[7; 256]);
+    let launch = Arc::new(Launch::new(1, threads).parameter(&words.to_le_bytes()));
+    let stop = Block::new(&module(body), "k", &launch, [0; 3]).unwrap().run(&mut world);
+    (stop, world, words)
+}
+
+fn fault(body: &str, threads: u32) -> Fault {
+    match ends(body, threads).0 {
+        Stop::Fault(fault) => *fault,
+        other => panic!("no fault: {other:?}\n{body}"),
+    }
+}
+
+/// It is a weak write of 128 bytes, of no value in particular.
+#[test]
+fn what_is_discarded_is_lost() {
+    for discard in ["discard.global.L2 [%rd1+128], 128;", "discard.L2 [%rd1+128], 128;"] {
+        let (stop, world, words) = ends(discard, 1);
+        assert_eq!(stop, Stop::Finished);
+        let (kept, lost) = world.0.bytes(words).split_at(128);
+        assert!(kept.iter().all(|byte| *byte == 7) && lost.iter().all(|byte| *byte != 7), "{lost:?}");
+        let weak = |access: &Access| (access.kind, access.order, access.bytes) == (AccessKind::Store, Order::Weak, 8);
+        assert!(world.1.iter().all(weak));
+        let written: Vec<u64> = world.1.iter().map(|access| access.address).collect();
+        assert_eq!(written, (words + 128..words + 256).step_by(8).collect::<Vec<_>>());
+    }
+    insta::assert_snapshot!(fault("discard.global.L2 [%rd1+64], 128;", 1).message, @"address 0x1140 is no multiple of 128, the size of what is accessed");
+    insta::assert_snapshot!(fault("discard.global.L2 [%rd1+256], 128;", 1).message, @"an access of 8 bytes at 0x1200 is in no allocation");
+    assert_eq!(fault("cvta.shared.u64 %rd2, room;\ndiscard.L2 [%rd2], 128;", 1).kind, FaultKind::Memory);
+    // Hints write nothing.
+    let hints = "prefetch.global.L2 [%rd1];\napplypriority.global.L2::evict_normal [%rd1], 128;\nprefetchu.L1 [%rd1];";
+    assert!(ends(hints, 1).1.1.is_empty());
+}
