@@ -279,6 +279,12 @@ fn texts() {
         format!("{header}/*/ no end"),
         format!("{header}.func f(.param .b32 a) {{ ret; }}\n.func f(.param .align 8 .b8 a[64]);"),
         format!("{header}.extern .func (.param .b32 r) f;\n.extern .func (.param .b64 r) f;"),
+        format!("{header}.visible .entry k() {{ .shared .align 16 .b8 a[49153]; ret; }}"),
+        format!(
+            "{header}.func f() {{ .shared .b8 a[40000]; ret; }}\n.shared .b8 b[9153];\n.visible .entry k() {{ .reg .u32 %r; mov.u32 %r, b; call.uni f, (); ret; }}"
+        ),
+        format!("{header}.visible .entry k(.param .align 4 .b8 a[32764], .param .u8 b) {{ ret; }}"),
+        ".version 8.0\n.target sm_90\n.visible .entry k(.param .align 4 .b8 a[4353]) { ret; }".to_owned(),
     ];
     let all: Vec<String> = texts
         .iter()
@@ -288,4 +294,16 @@ fn texts() {
         })
         .collect();
     insta::assert_snapshot!(all.join("\n"));
+}
+
+/// As many shared variables and parameters as a kernel may have. Those of the module that it does not name are not its own.
+#[test]
+fn sizes_that_are_not_too_large() {
+    for text in [
+        ".version 9.0\n.target sm_90\n.shared .b8 other[49152];\n.func f() { .shared .b8 a[40000]; ret; }\n.shared .b8 b[9152];\n\
+         .visible .entry k(.param .align 4 .b8 p[32764]) { .reg .u32 %r; mov.u32 %r, b; mov.u32 %r, b; call.uni f, (); ret; }",
+        ".version 8.0\n.target sm_90\n.visible .entry k(.param .align 4 .b8 p[4352]) { ret; }",
+    ] {
+        Module::parse(text).unwrap();
+    }
 }

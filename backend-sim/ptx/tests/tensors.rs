@@ -17,10 +17,10 @@ fn kernel(body: &str) -> String {
     });
     let corner: String = (0..5).map(|i| format!("ld.param.s32 %c{i}, [corner+{}];\n", 4 * i)).collect();
     format!(
-        ".version 8.6\n.target sm_90\n.address_size 64\n\
+        ".version 8.6\n.target sm_90\n.address_size 64\n.extern .shared .align 1024 .b8 room[];\n\
          .visible .entry k(.param .align 64 .b8 tensor[128], .param .align 4 .b8 corner[20], .param .u32 shift, .param .u32 words, .param .u64 data)\n{{\n\
          .reg .pred %p<4>;\n.reg .b32 %r<8>;\n.reg .b64 %rd<8>;\n.reg .b32 %c<5>;\n.reg .b32 %at;\n.reg .b32 %bar;\n.reg .b32 %words;\n\
-         .reg .b32 %lane;\n.reg .b64 %map;\n.reg .b64 %data;\n.shared .align 1024 .b8 room[{ROOM}];\n.shared .align 8 .b8 barrier[8];\n\
+         .reg .b32 %lane;\n.reg .b64 %map;\n.reg .b64 %data;\n.shared .align 8 .b8 barrier[8];\n\
          mov.b64 %map, tensor;\ncvta.param.u64 %map, %map;\n{corner}ld.param.u32 %at, [shift];\nld.param.u32 %words, [words];\n\
          ld.param.u64 %data, [data];\nmov.u32 %r1, room;\nadd.s32 %at, %at, %r1;\nmov.u32 %bar, barrier;\nmov.u32 %lane, %tid.x;\n\
          setp.ne.u32 %p1, %lane, 0;\n{lines}\nret;\n}}\n.file 1 \"k.cu\"\n"
@@ -98,7 +98,7 @@ fn run(setup: &Setup, body: &str) -> (Stop, Vec<u8>, Vec<u8>) {
     launch.parameters.extend((setup.data.len() as u32 / 4).to_le_bytes());
     launch.parameters.resize(launch.parameters.len().next_multiple_of(8), 0);
     launch.parameters.extend(data.to_le_bytes());
-    launch.checks.uninitialized = setup.uninitialized;
+    (launch.dynamic_shared, launch.checks.uninitialized) = (ROOM, setup.uninitialized);
     let stop = Block::new(&module, "k", &Arc::new(launch), [0; 3]).unwrap().run(&mut memory);
     (stop, memory.bytes(tensor).to_vec(), memory.bytes(data).to_vec())
 }

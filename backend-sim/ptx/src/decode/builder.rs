@@ -227,6 +227,7 @@ impl<'a> Builder<'_, 'a> {
                     variable.size.ok_or_else(|| Error::new(line, "an array without a length inside a function"))?;
                 let (begin, end) = layout::place(self.found.shared, variable.align, size, line)?;
                 self.found.shared = end;
+                self.found.own_shared += size;
                 self.found.shared_variables.push(layout::shared(variable, None, begin, Some(end)));
                 Local::Shared(begin)
             }
@@ -455,6 +456,9 @@ impl<'a> Builder<'_, 'a> {
 
     /// A register with the address of a variable, in the variable's own space.
     pub(super) fn address_of(&mut self, name: &'a str, offset: i64) -> Result<Reg, Error> {
+        if let (None, Some(&Symbol::Shared(at))) = (self.local(name), self.names.symbols.get(name)) {
+            self.found.named_shared.insert(at);
+        }
         let fixed = match (self.local(name), self.names.symbols.get(name)) {
             (Some(Local::Shared(at)), _) | (None, Some(&(Symbol::Shared(at) | Symbol::Const(at)))) => at,
             (Some(Local::Parameter(slot)), _) => slot.offset.into(),

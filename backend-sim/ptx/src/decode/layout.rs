@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Names, Symbol, window};
+use super::{Found, Names, Symbol, window};
 use crate::error::Error;
 use crate::lexer::Float;
 use crate::module::{Global, SharedVariable};
@@ -32,6 +32,48 @@ pub(super) fn parameters(variables: &[Variable<'_>]) -> Result<(Vec<Slot>, u32),
         at = end;
     }
     Ok((slots, at as u32))
+}
+
+/// Bytes of parameters that a kernel may have.
+const MOST_PARAMETERS: u32 = 32_764;
+/// The same, before PTX 8.1.
+const MOST_PARAMETERS_BEFORE: u32 = 4352;
+
+/// Bytes of shared variables that a kernel may have. More is only what a launch gives.
+const MOST_SHARED: u64 = 48 << 10;
+
+/// Refuses more parameters than `ptxas` takes.
+pub(super) fn check_parameters(kernel: &Function<'_>, bytes: u32, version: (u32, u32)) -> Result<(), Error> {
+    let (most, when) = match version < (8, 1) {
+        true => (MOST_PARAMETERS_BEFORE, " before PTX 8.1"),
+        false => (MOST_PARAMETERS, ""),
+    };
+    if bytes <= most {
+        return Ok(());
+    }
+    let message = format!("the kernel {} has {bytes} bytes of parameters; at most {most}{when}", kernel.name);
+    Err(Error::new(kernel.line, message))
+}
+
+/// Refuses more shared variables than `ptxas` takes: those of all functions that a kernel comes to, and those of the module that one of them names. Gaps between them do not
+/// count, because `ptxas` may place them in another order.
+pub(super) fn check_shared<'f>(
+    kernel: &Function<'_>,
+    of_module: &[SharedVariable],
+    functions: impl Iterator<Item = &'f Found> + Clone,
+) -> Result<(), Error> {
+    let is_named = |variable: &SharedVariable| functions.clone().any(|one| one.named_shared.contains(&variable.begin));
+    let named = of_module.iter().filter(|variable| is_named(variable));
+    let named: u64 = named.filter_map(|variable| Some(variable.end? - variable.begin)).sum();
+    let bytes = named + functions.clone().map(|one| one.own_shared).sum::<u64>();
+    if bytes <= MOST_SHARED {
+        return Ok(());
+    }
+    let message = format!(
+        "the kernel {} declares {bytes} bytes of shared memory; at most {MOST_SHARED}. More is what a launch gives for an array that is declared extern",
+        kernel.name
+    );
+    Err(Error::new(kernel.line, message))
 }
 
 /// Where the shared variables of each function begin, and those of every kernel: functions that a kernel calls keep theirs apart.

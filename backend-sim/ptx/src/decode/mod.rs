@@ -87,6 +87,9 @@ struct Found {
     /// With the first call of each.
     externals: BTreeMap<u16, Place>,
     shared: u64,
+    /// Bytes of the shared variables that it declares, and where those of the module begin that it names.
+    own_shared: u64,
+    named_shared: BTreeSet<u64>,
     grid_sync: bool,
     /// It makes bulk copies.
     copies: bool,
@@ -134,7 +137,7 @@ pub(crate) fn module(text: &Text<'_>) -> Result<Module, Error> {
 
     let mut kernels: Vec<Kernel> = Vec::new();
     for (index, function) in bodies.iter().enumerate().filter(|(_, function)| function.is_entry) {
-        let kernel = kernel(function, index, &found, names.dynamic_align)?;
+        let kernel = kernel(function, index, &found, (&names, text.version))?;
         if kernels.iter().any(|other| other.name == kernel.name) {
             return Err(Error::new(function.line, format!("the kernel {} is defined twice", function.name)));
         }
@@ -203,9 +206,15 @@ fn functions<'a>(text: &Text<'a>, names: &mut Names<'a>) -> Result<Vec<External>
     Ok(externals)
 }
 
-fn kernel(function: &Function<'_>, index: usize, found: &[Found], dynamic_align: u32) -> Result<Kernel, Error> {
+fn kernel(
+    function: &Function<'_>,
+    index: usize,
+    found: &[Found],
+    (names, version): (&Names<'_>, (u32, u32)),
+) -> Result<Kernel, Error> {
     let line = function.line;
     let (slots, parameter_bytes) = layout::parameters(&function.parameters)?;
+    layout::check_parameters(function, parameter_bytes, version)?;
     let parameters = slots
         .iter()
         .zip(&function.parameters)
@@ -227,13 +236,14 @@ fn kernel(function: &Function<'_>, index: usize, found: &[Found], dynamic_align:
     }
     let used = || reached.iter().map(|&function| &found[function]);
     let shared = used().map(|facts| facts.shared).max().unwrap_or(0);
+    layout::check_shared(function, &names.shared_variables, used())?;
     let calls: BTreeSet<usize> =
         used().flat_map(|facts| facts.externals.keys()).map(|&external| external.into()).collect();
     Ok(Kernel {
         name: function.name.to_owned(),
         parameters,
         parameter_bytes,
-        dynamic_align: dynamic_align.max(16),
+        dynamic_align: names.dynamic_align.max(16),
         shared_bytes: u32::try_from(shared).map_err(|_| Error::new(line, "more than 4 GiB of shared memory"))?,
         max_threads: function.max_threads.map(|[x, y, z]| x.saturating_mul(y).saturating_mul(z)),
         required_threads: function.required_threads,
