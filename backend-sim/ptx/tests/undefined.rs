@@ -52,6 +52,10 @@ fn fault(body: &str, threads: u32) -> Fault {
     }
 }
 
+fn finishes(body: &str, threads: u32) {
+    assert_eq!(ends(body, threads).0, Stop::Finished, "{body}");
+}
+
 /// It is a weak write of 128 bytes, of no value in particular.
 #[test]
 fn what_is_discarded_is_lost() {
@@ -71,4 +75,27 @@ fn what_is_discarded_is_lost() {
     // Hints write nothing.
     let hints = "prefetch.global.L2 [%rd1];\napplypriority.global.L2::evict_normal [%rd1], 128;\nprefetchu.L1 [%rd1];";
     assert!(ends(hints, 1).1.1.is_empty());
+}
+
+#[test]
+fn an_mbarrier_in_place_of_another_one() {
+    let init = "mbarrier.init.shared.b64 [room], 2;";
+    let again = |between: &str| format!("{init}\n{between}\n{init}\nmbarrier.arrive.shared.b64 %rd2, [room];");
+    insta::assert_snapshot!(fault(&again(""), 1), @r"
+    an mbarrier is initialized where another one is in use, which mbarrier.inval must end before
+        k.cu:3 by block 0, thread 0
+        k.cu:1 by block 0, thread 0
+    ");
+    assert_eq!(fault(&again("mbarrier.arrive.shared.b64 %rd2, [room], 2;"), 1).kind, FaultKind::InvalidOperand);
+    finishes(&again("mbarrier.inval.shared.b64 [room];"), 1);
+    // It is gone where something else was stored, and others are elsewhere.
+    finishes(&again("st.shared.u64 [room], 0;"), 1);
+    finishes(&again("").replacen("[room]", "[room+8]", 1), 1);
+    // By another thread.
+    let two = format!("setp.eq.u32 %p1, %r1, 0;\n@%p1 {init}\nbar.sync 0;\n@!%p1 {init}");
+    let found = fault(&two, 2);
+    assert_eq!(
+        (found.who.thread[0], found.other.map(|(who, at)| (who.thread[0], at))),
+        (1, Some((0, "k.cu:2".into())))
+    );
 }

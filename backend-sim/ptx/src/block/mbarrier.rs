@@ -111,7 +111,7 @@ impl Block {
     /// The phase that lasts at the mbarrier at this generic address. `None` if no thread has initialized one there.
     pub fn lasting_phase(&self, mbarrier: u64) -> Option<Phase> {
         let phase = Phase { mbarrier, is_odd: false };
-        let is_one = self.mbarriers.contains(&mbarrier);
+        let is_one = self.mbarriers.contains_key(&mbarrier);
         is_one.then(|| Phase { is_odd: self.mbarrier_at(phase).phase == 1, ..phase })
     }
 }
@@ -175,6 +175,10 @@ impl Block {
                         format!("an mbarrier for {operand} arrivals; at least 1 and at most {COUNT}"),
                     );
                 }
+                // where something else was stored since, none is left
+                if let Some(&first) = self.mbarriers.get(&generic).filter(|_| old.is_valid) {
+                    return Err(self.initialized_twice((index, place), first));
+                }
                 new = State { pending: operand, expected: operand, bytes: 0, phase: 0, is_valid: true };
             }
             MBarrier::Invalidate => new = State::unpack(0),
@@ -218,7 +222,7 @@ impl Block {
             return invalid(self, "more arrivals or bytes than the mbarrier's phase takes".into());
         }
         match kind {
-            MBarrier::Init => _ = self.mbarriers.insert(generic),
+            MBarrier::Init => _ = self.mbarriers.insert(generic, (index, place)),
             MBarrier::Invalidate => _ = self.mbarriers.remove(&generic),
             _ => new = new.settled(),
         }
@@ -238,6 +242,12 @@ impl Block {
             self.changed(index, generic, 8);
         }
         Ok(word)
+    }
+
+    #[cold]
+    fn initialized_twice(&self, again: (usize, Place), first: (usize, Place)) -> Halt {
+        let message = "an mbarrier is initialized where another one is in use, which mbarrier.inval must end before";
+        self.fault_with(FaultKind::InvalidOperand, again, first, message)
     }
 
     /// The access that the world sees for an operation on an mbarrier. Arrivals in one phase commute: the result that they return identifies that phase,

@@ -36,7 +36,7 @@ mod under_way;
 mod warp;
 mod wide;
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub use call::Call;
@@ -83,8 +83,8 @@ pub struct Block {
     order: Order,
     barriers: Vec<Named>,
     cluster: Cluster,
-    /// The generic addresses of mbarriers that were initialized, and not invalidated.
-    mbarriers: BTreeSet<u64>,
+    /// The generic addresses of mbarriers that were initialized, and not invalidated: by which thread, and where.
+    mbarriers: BTreeMap<u64, (usize, Place)>,
     copies: Copies,
     flights: Flights,
     groups: Groups,
@@ -229,7 +229,7 @@ impl Block {
             order: Order::new(threads, copies + groups, launch.checks.races || launch.checks.order),
             barriers: vec![Named::default(); barrier::NUMBERS * blocks.count],
             cluster: Cluster::default(),
-            mbarriers: BTreeSet::new(),
+            mbarriers: BTreeMap::new(),
             copies: Copies::new(copies > 0),
             flights: Flights::default(),
             groups: Groups::new(threads, groups, copies),
