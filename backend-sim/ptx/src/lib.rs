@@ -13,6 +13,7 @@ mod lexer;
 mod memory;
 mod module;
 mod op;
+mod operand;
 mod parser;
 mod source;
 mod syntax;

@@ -9,9 +9,10 @@ use crate::alu::convert::Conversion;
 use crate::alu::group::GroupProduct;
 use crate::alu::matrix::Matrix;
 pub(crate) use crate::call::{CallSite, Callee, Slot};
+pub(crate) use crate::operand::{AtomicForm, Memory};
 use crate::tensor::TileForm;
-use crate::types::{Order, Scope, Space, Type};
-use crate::world::{AtomicOp, Until, Within};
+use crate::types::{Scope, Type};
+use crate::world::{AtomicOp, Until};
 
 /// The number of a register in its function's frame.
 pub(crate) type Reg = u16;
@@ -322,57 +323,6 @@ impl Op {
     }
 }
 
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Memory {
-    pub(crate) space: Space,
-    pub(crate) bytes: u8,
-    /// The address must be a multiple of this. For the first element of a vector, it is the size of the vector.
-    pub(crate) align: u8,
-    pub(crate) order: Order,
-    pub(crate) scope: Scope,
-    pub(crate) within: Within,
-}
-
-impl Memory {
-    /// A plain access by itself, at a multiple of its size.
-    pub(crate) fn plain(space: Space, bytes: u8) -> Memory {
-        Memory { space, bytes, align: bytes, order: Order::Weak, scope: Scope::Sys, within: Within::Alone }
-    }
-
-    /// The address that lies so many bytes behind that in a register. In spaces other than global memory, addresses have 32 bits, so the sum wraps around there. A register
-    /// with bits above them holds an address of another kind: it is left as it is, and is out of bounds.
-    #[inline(always)]
-    pub(crate) fn at(&self, base: u64, offset: i64) -> u64 {
-        let sum = base.wrapping_add_signed(offset);
-        let wraps = !matches!(self.space, Space::Global | Space::Generic) && base >> 32 == 0;
-        if wraps { sum & 0xffff_ffff } else { sum }
-    }
-
-    /// The element of a vector at a place, of so many.
-    pub(crate) fn element(self, place: u8, elements: u8) -> Memory {
-        let Memory { bytes, align, .. } = self;
-        let align = if place == 0 { align } else { bytes };
-        Memory { align, within: Within::word(place, elements, bytes), ..self }
-    }
-
-    /// The bytes of a plain access that may be to global memory. `None` for other accesses, and for the first of several elements of a vector.
-    fn plain_bytes(self) -> Option<u8> {
-        let is_global = matches!(self.space, Space::Global | Space::Generic);
-        (is_global && self.order == Order::Weak && self.align == self.bytes).then_some(self.bytes)
-    }
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct AtomicForm {
-    pub(crate) op: AtomicOp,
-    pub(crate) ty: Type,
-    pub(crate) memory: Memory,
-    pub(crate) offset: i64,
-    /// Nobody looks at the old value, and atomics of this kind leave the same value in any order.
-    pub(crate) commutes: bool,
-    pub(crate) is_used: bool,
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FenceKind {
     AcquireRelease,
@@ -463,8 +413,13 @@ pub(crate) struct MatrixForm {
 pub(crate) enum MBarrier {
     Init,
     Invalidate,
-    Arrive,
-    ArriveDrop,
+    /// `completes`: it may end the phase.
+    Arrive {
+        completes: bool,
+    },
+    ArriveDrop {
+        completes: bool,
+    },
     ExpectTx,
     ArriveExpectTx,
     CompleteTx,

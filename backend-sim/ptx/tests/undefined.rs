@@ -99,3 +99,28 @@ fn an_mbarrier_in_place_of_another_one() {
         (1, Some((0, "k.cu:2".into())))
     );
 }
+
+#[test]
+fn an_arrival_that_does_not_complete_the_phase() {
+    let arrives = |opcode: &str, times: u32| {
+        format!(
+            "mbarrier.init.shared.b64 [room], 3;\nmbarrier.{opcode}.noComplete.shared.b64 %rd2, [room], {times};\n\
+             mbarrier.arrive.shared.b64 %rd3, [room];\nmbarrier.test_wait.shared.b64 %p1, [room], %rd3;\n@!%p1 trap;"
+        )
+    };
+    for opcode in ["arrive", "arrive_drop"] {
+        finishes(&arrives(opcode, 2), 1);
+        let found = fault(&arrives(opcode, 3), 1);
+        assert_eq!(found.kind, FaultKind::InvalidOperand, "{found}");
+    }
+    insta::assert_snapshot!(fault(&arrives("arrive", 3), 1), @r"
+    an arrival with .noComplete completes the mbarrier's phase
+        k.cu:2 by block 0, thread 0
+    ");
+    // With bytes to come, the phase goes on.
+    finishes(
+        "mbarrier.init.shared.b64 [room], 4;\nmbarrier.arrive.expect_tx.shared.b64 %rd2, [room], 8;\n\
+         mbarrier.arrive.noComplete.shared.b64 %rd2, [room], 3;\nmbarrier.test_wait.shared.b64 %p1, [room], %rd2;\n@%p1 trap;",
+        1,
+    );
+}

@@ -183,7 +183,7 @@ impl Block {
             }
             MBarrier::Invalidate => new = State::unpack(0),
             _ if !old.is_valid => return invalid(self, "an mbarrier that is not initialized".into()),
-            MBarrier::Arrive | MBarrier::ArriveDrop if operand == 0 => {
+            MBarrier::Arrive { .. } | MBarrier::ArriveDrop { .. } if operand == 0 => {
                 return invalid(self, "an arrival at an mbarrier that counts for none; at least one".into());
             }
             MBarrier::ExpectTx | MBarrier::ArriveExpectTx if operand > COUNT => {
@@ -207,8 +207,8 @@ impl Block {
                 new.bytes = new.bytes.saturating_add_unsigned(operand);
                 new.pending = new.pending.wrapping_sub(1);
             }
-            MBarrier::Arrive => new.pending = new.pending.checked_sub(operand).unwrap_or(u64::MAX),
-            MBarrier::ArriveDrop => {
+            MBarrier::Arrive { .. } => new.pending = new.pending.checked_sub(operand).unwrap_or(u64::MAX),
+            MBarrier::ArriveDrop { .. } => {
                 new.pending = new.pending.checked_sub(operand).unwrap_or(u64::MAX);
                 new.expected = new.expected.saturating_sub(operand);
             }
@@ -225,6 +225,10 @@ impl Block {
             MBarrier::Init => _ = self.mbarriers.insert(generic, (index, place)),
             MBarrier::Invalidate => _ = self.mbarriers.remove(&generic),
             _ => new = new.settled(),
+        }
+        let goes_on = matches!(kind, MBarrier::Arrive { completes: false } | MBarrier::ArriveDrop { completes: false });
+        if goes_on && new.phase != old.phase {
+            return invalid(self, "an arrival with .noComplete completes the mbarrier's phase".into());
         }
         self.order.write(index, generic, !relaxed, true);
         if let AccessKind::Arrive { odd, ends } = &mut access.kind {
@@ -262,9 +266,9 @@ impl Block {
             MBarrier::Invalidate => (Order::Relaxed, AccessKind::Store),
             MBarrier::Test { .. } => (Order::Acquire, AccessKind::Load),
             MBarrier::ExpectTx
-            | MBarrier::Arrive
+            | MBarrier::Arrive { .. }
             | MBarrier::ArriveExpectTx
-            | MBarrier::ArriveDrop
+            | MBarrier::ArriveDrop { .. }
             | MBarrier::CompleteTx
             | MBarrier::ArriveBehindCopies { .. } => (Order::Release, AccessKind::Arrive { odd: false, ends: false }),
         };

@@ -243,7 +243,6 @@ impl<'a> Builder<'_, 'a> {
         let shared = form.space() == Space::Shared;
         let mut relaxed = form.one_of(&["release", "acquire", "relaxed"]) == Some("relaxed");
         form.scope();
-        form.has("noComplete");
         let zero = self.constant(0)?;
         let one = self.constant(1)?;
         let unused = self.temporary()?;
@@ -257,9 +256,15 @@ impl<'a> Builder<'_, 'a> {
         } else if form.has("arrive") || form.has("arrive_drop") {
             // Which one it was is gone with the modifier: a drop has it in the name.
             let dropped = form.name().contains("arrive_drop");
+            // those that do not end a phase say how often they arrive
+            let completes = expect || !form.has("noComplete");
+            let counts = operands.len() == 3 || matches!(operands, [Operand::Address { .. }, _]);
+            if !completes && (!counts || form.says("shared::cluster")) {
+                return Err(form.unknown());
+            }
             let kind = match (dropped, expect) {
-                (false, false) => MBarrier::Arrive,
-                (true, false) => MBarrier::ArriveDrop,
+                (false, false) => MBarrier::Arrive { completes },
+                (true, false) => MBarrier::ArriveDrop { completes },
                 (false, true) => MBarrier::ArriveExpectTx,
                 (true, true) => return Err(form.unknown()),
             };
