@@ -9,7 +9,7 @@ use crate::alu::convert::Conversion;
 use crate::alu::group::GroupProduct;
 use crate::alu::matrix::Matrix;
 pub(crate) use crate::call::{CallSite, Callee, Slot};
-pub(crate) use crate::operand::{AtomicForm, Memory};
+pub(crate) use crate::operand::{AtomicForm, Memory, Unit};
 use crate::tensor::TileForm;
 use crate::types::{Scope, Type};
 use crate::world::{AtomicOp, Until};

@@ -12,12 +12,34 @@ pub(crate) struct Memory {
     pub(crate) order: Order,
     pub(crate) scope: Scope,
     pub(crate) within: Within,
+    pub(crate) unit: Unit,
+}
+
+/// What the rule is about by which an access is aligned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unit {
+    Access,
+    /// A matrix of `wmma`.
+    Fragment,
+    TensorMap,
+}
+
+impl Unit {
+    /// Why an address must be a multiple of something. Each lane's part of a matrix is looked at by itself, and so the rule may ask for more.
+    pub(crate) fn rule(self) -> &'static str {
+        match self {
+            Unit::Access => ", the size of what is accessed",
+            Unit::Fragment => ": a matrix of wmma begins at a multiple of 32 bytes, and its stride is a multiple of 16",
+            Unit::TensorMap => ": a tensor map lies at a multiple of 64 bytes",
+        }
+    }
 }
 
 impl Memory {
     /// A plain access by itself, at a multiple of its size.
     pub(crate) fn plain(space: Space, bytes: u8) -> Memory {
-        Memory { space, bytes, align: bytes, order: Order::Weak, scope: Scope::Sys, within: Within::Alone }
+        let (order, scope, within, unit) = (Order::Weak, Scope::Sys, Within::Alone, Unit::Access);
+        Memory { space, bytes, align: bytes, order, scope, within, unit }
     }
 
     /// The address that lies so many bytes behind that in a register. In spaces other than global memory, addresses have 32 bits, so the sum wraps around there. A register

@@ -124,3 +124,32 @@ fn an_arrival_that_does_not_complete_the_phase() {
         1,
     );
 }
+
+/// The reason is the rule of the instruction, and not the size of one lane's part.
+#[test]
+fn rules_of_alignment() {
+    let filled = |body: &str| {
+        format!(
+            "mad.lo.u32 %r8, %r1, 16, room;\nst.shared.v4.b32 [%r8], {{0, 0, 0, 0}};\nst.shared.v4.b32 [%r8+512], {{0, 0, 0, 0}};\nbar.sync 0;\n{body}"
+        )
+    };
+    let message = |body: &str| {
+        let found = fault(&filled(body), 32);
+        assert_eq!(found.kind, FaultKind::Misaligned, "{found}");
+        found.message
+    };
+    let held = "{%r2, %r3, %r4, %r5}";
+    let load = format!("wmma.load.a.sync.aligned.row.m16n16k16.shared.bf16 {held}, [room+8];");
+    insta::assert_snapshot!(message(&load), @"address 0x8 is no multiple of 16: a matrix of wmma begins at a multiple of 32 bytes, and its stride is a multiple of 16");
+    let stride = format!("wmma.load.b.sync.aligned.row.m16n16k16.shared.bf16 {held}, [room], 20;");
+    insta::assert_snapshot!(message(&stride), @"address 0x28 is no multiple of 16: a matrix of wmma begins at a multiple of 32 bytes, and its stride is a multiple of 16");
+    let store = format!("wmma.store.d.sync.aligned.row.m16n16k16.global.f16 [%rd1+4], {held};");
+    insta::assert_snapshot!(message(&store), @"address 0x1104 is no multiple of 16: a matrix of wmma begins at a multiple of 32 bytes, and its stride is a multiple of 16");
+    let columns = format!("wmma.store.d.sync.aligned.col.m16n16k16.global.f16 [%rd1+1], {held};");
+    insta::assert_snapshot!(message(&columns), @"address 0x1101 is no multiple of 2: a matrix of wmma begins at a multiple of 32 bytes, and its stride is a multiple of 16");
+    let copy = "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned";
+    insta::assert_snapshot!(message(&format!("{copy} [%rd1+32], [room], 128;")), @"address 0x1120 is no multiple of 64: a tensor map lies at a multiple of 64 bytes");
+    insta::assert_snapshot!(message(&format!("{copy} [%rd1], [room+4], 128;")), @"address 0x4 is no multiple of 8: a tensor map lies at a multiple of 64 bytes");
+    // Of a vector, it is the size.
+    insta::assert_snapshot!(message("ld.shared.v4.u32 {%r2, %r3, %r4, %r5}, [room+8];"), @"address 0x8 is no multiple of 16, the size of what is accessed");
+}

@@ -124,7 +124,7 @@ impl Block {
     ) -> Result<u64, Halt> {
         let (space, at) = route(memory.space, address);
         if address & (u64::from(memory.align) - 1) != 0 {
-            return Err(self.misaligned(index, memory.align, address, place));
+            return Err(self.misaligned(index, memory, address, place));
         }
         if !matches!(space, Space::Global | Space::Generic) {
             return self.load_inside(world, thread, index, memory, (space, at), place);
@@ -194,7 +194,7 @@ impl Block {
     ) -> Result<(), Halt> {
         let (space, at) = route(memory.space, address);
         if at & (u64::from(memory.align) - 1) != 0 {
-            return Err(self.misaligned(index, memory.align, at, place));
+            return Err(self.misaligned(index, memory, at, place));
         }
         if !matches!(space, Space::Global | Space::Generic) {
             return self.store_inside(world, thread, index, memory, (space, at, value), place);
@@ -289,7 +289,7 @@ impl Block {
         let memory = &form.memory;
         let (space, at) = route(memory.space, address);
         if at & (u64::from(memory.align) - 1) != 0 {
-            return Err(self.misaligned(index, memory.align, at, place));
+            return Err(self.misaligned(index, memory, at, place));
         }
         let bytes = memory.bytes;
         let mut wrote = None;
@@ -424,8 +424,8 @@ impl Block {
     }
 
     #[cold]
-    pub(super) fn misaligned(&self, index: usize, align: u8, address: u64, place: Place) -> Halt {
-        let message = format!("address {address:#x} is no multiple of {align}, the size of what is accessed");
+    pub(super) fn misaligned(&self, index: usize, memory: &Memory, address: u64, place: Place) -> Halt {
+        let message = format!("address {address:#x} is no multiple of {}{}", memory.align, memory.unit.rule());
         let fault = Fault::new(&self.module, FaultKind::Misaligned, self.who(index), place, message);
         Box::new(Stop::Fault(Box::new(fault.of_address(address))))
     }

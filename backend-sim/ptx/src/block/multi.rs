@@ -22,7 +22,7 @@ impl Block {
     ) -> Result<u64, Halt> {
         let memory = &form.memory;
         if address & (u64::from(memory.align) - 1) != 0 {
-            return Err(self.misaligned(index, memory.align, address, place));
+            return Err(self.misaligned(index, memory, address, place));
         }
         let access = match kind {
             Multi::Load => AccessKind::Load,

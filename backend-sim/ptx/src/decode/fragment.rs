@@ -8,7 +8,7 @@ use crate::alu::matrix::{Element, Matrix, Sum};
 use crate::alu::round::Rounding;
 use crate::alu::{float, packed};
 use crate::error::Error;
-use crate::op::{MatrixForm, Memory, Op, Reg, Special};
+use crate::op::{MatrixForm, Memory, Op, Reg, Special, Unit};
 use crate::syntax::Operand;
 use crate::types::{Space, Type};
 
@@ -152,7 +152,7 @@ impl<'a> Builder<'_, 'a> {
         let whole = (bytes * count as u8).min(16);
         let one = |access: usize| {
             let align = if in_rows && access == 0 { whole } else { bytes };
-            let memory = Memory { align, ..Memory::plain(space, bytes) };
+            let memory = Memory { align, unit: Unit::Fragment, ..Memory::plain(space, bytes) };
             (memory, if in_rows { access as i32 * i32::from(bytes) } else { 0 })
         };
         (0..count).map(one).collect()

@@ -3,7 +3,7 @@
 use super::builder::Builder;
 use super::form::Form;
 use crate::error::Error;
-use crate::op::{FenceKind, Memory, Op, Reg, Warp};
+use crate::op::{FenceKind, Memory, Op, Reg, Unit, Warp};
 use crate::syntax::Operand;
 use crate::tensor::{TileForm, TileKind};
 use crate::types::{Space, Type};
@@ -117,8 +117,9 @@ impl<'a> Builder<'_, 'a> {
         for offset in (0..MAP_BYTES as i32).step_by(8) {
             // tiles are copied by maps at multiples of 64 only
             let align = if offset == 0 { 64 } else { 8 };
-            self.emit(Op::load(word, from, offset, Memory::plain(Space::Shared, 8)));
-            self.emit(Op::store(word, to, offset, Memory { align, ..Memory::plain(Space::Global, 8) }));
+            let of_map = |space, align| Memory { align, unit: Unit::TensorMap, ..Memory::plain(space, 8) };
+            self.emit(Op::load(word, from, offset, of_map(Space::Shared, 8)));
+            self.emit(Op::store(word, to, offset, of_map(Space::Global, align)));
         }
         let end = self.code.ops.len() as u32;
         self.code.ops[others] = Op::BranchIf { p: copies, unless: true, target: end };
