@@ -84,6 +84,24 @@ fn who_is_where() {
     }
 }
 
+/// Shared memory is a block's own, or that of its cluster.
+#[test]
+fn whose_memory_an_address_is_in() {
+    let asks = |address: &str| {
+        let bits = ["shared", "shared::cta", "shared::cluster", "global"].iter().fold(String::new(), |all, space| {
+            all + &format!(
+                "isspacep.{space} %p3, {address};\nselp.u32 %r5, 1, 0, %p3;\nmad.lo.s32 %r4, %r4, 10, %r5;\n"
+            )
+        });
+        format!("mov.u32 %r4, 0;\n{bits}")
+    };
+    let addresses = "cvt.u64.u32 %rd4, %own;\ncvta.shared.u64 %rd4, %rd4;\nmapa.u64 %rd5, %rd4, %r3;\nmapa.u64 %rd6, %rd4, %rank;\n";
+    for (address, found) in [("%rd4", 1110), ("%rd6", 1110), ("%rd5", 10), ("%rd1", 1)] {
+        let words = leaves(&format!("{addresses}{}st.global.u32 [%rd1], %r4;", asks(address)), 2, 32);
+        assert!(words.chunks_exact(4).all(|words| words[0] == found), "{address}: {words:?}");
+    }
+}
+
 /// Blocks that fill no whole warps have warps of their own all the same.
 #[test]
 fn blocks_of_few_threads() {

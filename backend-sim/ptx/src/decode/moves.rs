@@ -8,12 +8,17 @@ use crate::alu::eight::{self, Eight};
 use crate::alu::round::Rounding;
 use crate::alu::{integer, packed, tf32};
 use crate::error::Error;
-use crate::op::{Op, Reg};
+use crate::op::{Op, Reg, Special};
 use crate::syntax::Operand;
 use crate::types::{Space, Type};
 
 pub(super) fn select(a: u64, b: u64, p: u64) -> u64 {
     if p & 1 == 1 { a } else { b }
+}
+
+/// Whether an address is in the window that begins there.
+fn is_in(address: u64, window: u64) -> u64 {
+    u64::from(address >> 56 == window >> 56)
 }
 
 impl<'a> Builder<'_, 'a> {
@@ -294,6 +299,7 @@ impl<'a> Builder<'_, 'a> {
     }
 
     fn isspacep(&mut self, form: &mut Form<'a>, d: &Operand<'a>, a: &Operand<'a>) -> Result<(), Error> {
+        let of_cluster = form.says("shared::cluster");
         let space = match form.space() {
             Space::Generic => return Err(form.unknown()),
             Space::Global => 0,
@@ -304,7 +310,17 @@ impl<'a> Builder<'_, 'a> {
         };
         let (a, b) = (self.source(a, Type::U64)?, self.constant(space)?);
         let (d, _) = self.target(d)?;
-        self.emit(Op::Binary { f: |a, b| u64::from(a >> 56 == b >> 56), d, a, b });
+        if space != window::SHARED || of_cluster {
+            self.emit(Op::Binary { f: is_in, d, a, b });
+            return Ok(());
+        }
+        // shared memory of the thread's own block
+        let [there, own] = [self.temporary()?, self.temporary()?];
+        self.emit(Op::RankOf { d: there, a });
+        self.emit(Op::Special { d: own, what: Special::Rank });
+        self.emit(Op::Binary { f: |there, own| u64::from(there == own), d: own, a: there, b: own });
+        self.emit(Op::Binary { f: is_in, d: there, a, b });
+        self.emit(Op::Binary { f: |there, own| there & own, d, a: there, b: own });
         Ok(())
     }
 }
