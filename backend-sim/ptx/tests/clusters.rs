@@ -202,6 +202,49 @@ fn shared_memory_lives_as_long_as_its_block() {
     leaves(&format!("{signals}\n{reads}"), 2, 32);
 }
 
+/// A flag of the first block, which a thread of the second one raises: the narrowest scope that both accesses have must take in both blocks.
+#[test]
+fn scopes_between_blocks() {
+    let body = |store: &str, load: &str| {
+        format!(
+            "@%p2 st.shared.u32 [%own], 0;\n{SYNC}\n@!%p2 bra done;\n@%p1 bra waits;\n{store} [%other], 1;\nbra done;\n\
+             waits:\n{load} %r4, [%own];\nsetp.eq.u32 %p3, %r4, 0;\n@%p3 bra waits;\ndone:\n{SYNC}"
+        )
+    };
+    let wide = ("st.release.cluster.shared::cluster.u32", "ld.acquire.cluster.shared.u32");
+    leaves(&body(wide.0, wide.1), 2, 32);
+    leaves(&body("st.volatile.shared::cluster.u32", "ld.volatile.shared.u32"), 2, 32);
+    leaves(&body("red.shared::cluster.add.u32", wide.1), 2, 32);
+    insta::assert_snapshot!(race(&body("st.release.cta.shared::cluster.u32", wide.1)), @r"
+    race in shared memory: nothing orders the write of 4 bytes at room+0 of block 0 of the cluster and an earlier read there
+        k.cu:6 by block 1, thread 0
+        k.cu:9 by block 0, thread 0
+        missing: scope cluster or gpu (atomicAdd, cuda::thread_scope_device, ld.acquire.cluster) in place of the narrower one at k.cu:6: to another block such an access is no atomic
+    ");
+    insta::assert_snapshot!(race(&body(wide.0, "ld.acquire.cta.shared.u32")), @r"
+    race in shared memory: nothing orders the write of 4 bytes at room+0 of block 0 of the cluster and an earlier read there
+        k.cu:6 by block 1, thread 0
+        k.cu:9 by block 0, thread 0
+        missing: scope cluster or gpu (atomicAdd, cuda::thread_scope_device, ld.acquire.cluster) in place of the narrower one at k.cu:9: to another block such an access is no atomic
+    ");
+    insta::assert_snapshot!(race(&body("red.relaxed.cta.shared::cluster.add.u32", "ld.relaxed.cta.shared.u32")), @r"
+    race in shared memory: nothing orders the write of 4 bytes at room+0 of block 0 of the cluster and an earlier read there
+        k.cu:6 by block 1, thread 0
+        k.cu:9 by block 0, thread 0
+        missing: scope cluster or gpu (atomicAdd, cuda::thread_scope_device, ld.acquire.cluster) in place of the narrower one at k.cu:6 and k.cu:9: to another block such an access is no atomic
+    ");
+    // Within a block it is enough, and so it is where a barrier comes between.
+    let own = "st.shared.u32 [%own], 0;\nbar.sync 0;\natom.relaxed.cta.shared.add.u32 %r4, [room], 1;";
+    leaves(&format!("{own}\n{SYNC}\n@!%p1 atom.relaxed.cta.shared::cluster.add.u32 %r4, [%other], 1;\n{SYNC}"), 2, 64);
+    // An access in another block's scope is behind one of the own block's.
+    let third = format!(
+        "@%p2 st.shared.u32 [%own], 0;\n{SYNC}\n@!%p2 bra done;\n@%p1 st.relaxed.cluster.shared.u32 [%own], 1;\n\
+         @!%p1 red.relaxed.cta.shared::cluster.add.u32 [%other], 1;\ndone:\n{SYNC}"
+    );
+    race(&third);
+    leaves(&third.replace("relaxed.cta", "relaxed.cluster"), 2, 32);
+}
+
 /// Arrivals at an mbarrier of the other block, and stores that one counts.
 #[test]
 fn mbarriers_of_other_blocks() {

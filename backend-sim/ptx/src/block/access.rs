@@ -1,7 +1,7 @@
 //! Accesses to memory: to the right space, in bounds, at the right alignment, noted for races.
 
 use super::lanes::{Lanes, Row, each_lane};
-use super::shared::{By, Finding, Learned, Touch};
+use super::shared::{By, Finding, Learned, Strength, Touch};
 use super::thread::Thread;
 use super::{Block, Fault, FaultKind, Halt, Stop};
 use crate::alu;
@@ -165,7 +165,15 @@ impl Block {
                     world,
                     at,
                     bytes.into(),
-                    Touch { thread: index, place, reads: true, writes: false, strong, repeats: false, by: By::Thread },
+                    Touch {
+                        thread: index,
+                        place,
+                        reads: true,
+                        writes: false,
+                        strength: Strength::of(memory.order, memory.scope),
+                        repeats: false,
+                        by: By::Thread,
+                    },
                 )?;
                 self.has_read(thread, index, generic, bytes);
                 self.synchronize_read(index, generic, memory.order);
@@ -236,7 +244,15 @@ impl Block {
                     world,
                     at,
                     bytes.into(),
-                    Touch { thread: index, place, reads: false, writes: true, strong, repeats, by: By::Thread },
+                    Touch {
+                        thread: index,
+                        place,
+                        reads: false,
+                        writes: true,
+                        strength: Strength::of(memory.order, memory.scope),
+                        repeats,
+                        by: By::Thread,
+                    },
                 )?;
                 self.synchronize_write(index, generic, memory.order, false);
                 let before = strong.then(|| self.shared.around(at));
@@ -310,7 +326,7 @@ impl Block {
                     place,
                     reads: true,
                     writes: true,
-                    strong: true,
+                    strength: Strength::of(memory.order, memory.scope),
                     repeats: false,
                     by: By::Thread,
                 };
@@ -498,7 +514,7 @@ impl Block {
         at: usize,
         bytes: usize,
         touch: &Touch,
-        Finding { thread, place, wrote, invisible }: Finding,
+        Finding { thread, place, wrote, invisible, strength }: Finding,
     ) -> Halt {
         if let By::Async(what) = touch.by
             && invisible
@@ -514,10 +530,24 @@ impl Block {
             what(wrote)
         );
         let fault = Fault::new(&self.module, FaultKind::Race, self.who(touch.thread), touch.place, message);
-        let fault = fault
-            .with(&self.module, self.who(thread), place)
-            .lacking(self.missing((touch.thread, touch.place), (thread, place)));
+        let fault = fault.with(&self.module, self.who(thread), place).lacking(
+            match [touch.strength, strength].contains(&Strength::Weak) {
+                true => self.missing((touch.thread, touch.place), (thread, place)),
+                false => self.wider_scope([(touch.strength, touch.place), (strength, place)]),
+            },
+        );
         Box::new(Stop::Fault(Box::new(fault)))
+    }
+
+    /// What would make no race of two strong accesses.
+    fn wider_scope(&self, both: [(Strength, Place); 2]) -> String {
+        let narrow = both.iter().filter(|(strength, _)| *strength == Strength::InBlock);
+        let mut lines: Vec<String> = narrow.map(|(_, place)| self.module.describe(*place)).collect();
+        lines.dedup();
+        format!(
+            "scope cluster or gpu (atomicAdd, cuda::thread_scope_device, ld.acquire.cluster) in place of the narrower one at {}: to another block such an access is no atomic",
+            lines.join(" and ")
+        )
     }
 
     #[cold]

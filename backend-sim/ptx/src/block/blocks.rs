@@ -52,6 +52,11 @@ impl Blocks {
         self.count > 1
     }
 
+    /// From the number of a block's first thread to that of the next one's, if there is a next one.
+    pub(super) fn several(&self) -> Option<usize> {
+        self.are_several().then_some(self.pitch)
+    }
+
     /// The number of a thread's block.
     #[inline]
     pub(super) fn rank(&self, thread: usize) -> usize {

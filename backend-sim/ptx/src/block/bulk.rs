@@ -3,7 +3,7 @@
 //! The bytes move when a copy is issued, which PTX allows. As on a GPU, the [mbarrier](super::mbarrier) orders a copy: a thread that waits
 //! for the phase comes after what the copying thread did before, and knows that the copy is over. [`Copies`](super::copies::Copies) finds accesses of threads that do not know.
 
-use super::shared::{By, Touch};
+use super::shared::{By, Strength, Touch};
 use super::thread::Thread;
 use super::{Block, FaultKind, Halt};
 use crate::decode::window;
@@ -72,7 +72,7 @@ impl Block {
                 place,
                 reads: !to_shared,
                 writes: to_shared,
-                strong: false,
+                strength: Strength::Weak,
                 repeats: false,
                 by: if kind == Bulk::Elements { By::Elements } else { By::COPY },
             };
@@ -123,8 +123,15 @@ impl Block {
         }
         self.begin_copy(world, thread, index, Bulk::ToShared, (target, bytes), place)?;
         self.copy_reads(thread, index, (source, bytes), place)?;
-        let reads =
-            Touch { thread: index, place, reads: true, writes: false, strong: false, repeats: false, by: By::COPY };
+        let reads = Touch {
+            thread: index,
+            place,
+            reads: true,
+            writes: false,
+            strength: Strength::Weak,
+            repeats: false,
+            by: By::COPY,
+        };
         for offset in (thread.copied..bytes).step_by(8) {
             let from = self.shared_range(index, source + offset, 8, place)?;
             let to = self.shared_range(index, target + offset, 8, place)?;
@@ -173,8 +180,15 @@ impl Block {
         self.begin_copy(world, thread, index, kind, (shared, bytes), place)?;
         for offset in (thread.copied..bytes).step_by(width.into()) {
             let at = self.shared_range(index, shared + offset, width, place)?;
-            let touch =
-                Touch { thread: index, place, reads: true, writes: false, strong: false, repeats: false, by: By::COPY };
+            let touch = Touch {
+                thread: index,
+                place,
+                reads: true,
+                writes: false,
+                strength: Strength::Weak,
+                repeats: false,
+                by: By::COPY,
+            };
             self.touch(world, at, width.into(), touch)?;
             let value = self.shared.load(at, width);
             self.atomic(world, thread, index, form, target.wrapping_add(offset), (value, value), place)?;

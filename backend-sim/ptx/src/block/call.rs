@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::print;
-use super::shared::{By, Touch};
+use super::shared::{By, Strength, Touch};
 use super::thread::{State, Thread};
 use super::{Block, FaultKind, Halt, Stop, Who};
 use crate::decode::window;
@@ -137,7 +137,7 @@ impl Block {
             place: call.place,
             reads: false,
             writes: true,
-            strong: false,
+            strength: Strength::Weak,
             repeats: false,
             by: By::Thread,
         };

@@ -4,7 +4,7 @@
 //! Their bytes move when they are issued, so a missing wait does no harm in the simulator. To find it all the same, each copy is kept here until a thread waits for it. Until then
 //! every access to its words is a race with it, also one of the thread that has issued it.
 
-use super::shared::{By, Touch};
+use super::shared::{By, Strength, Touch};
 use super::{Block, Fault, FaultKind, Halt, Stop};
 use crate::count::count;
 use crate::module::Place;
@@ -187,7 +187,15 @@ impl Block {
             world,
             at,
             bytes,
-            Touch { thread, place, reads: false, writes: true, strong: false, repeats: false, by: By::Elements },
+            Touch {
+                thread,
+                place,
+                reads: false,
+                writes: true,
+                strength: Strength::Weak,
+                repeats: false,
+                by: By::Elements,
+            },
         )
     }
 

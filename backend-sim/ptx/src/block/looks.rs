@@ -3,7 +3,7 @@
 use super::access::route;
 use super::fault::Fault;
 use super::order::ToldInBlock;
-use super::shared::{By, Touch};
+use super::shared::{By, Strength, Touch};
 use super::{Block, Call, Stop};
 use crate::decode::window;
 use crate::module::Place;
@@ -91,7 +91,7 @@ impl Block {
             place: look.place,
             reads: true,
             writes: false,
-            strong: true,
+            strength: Strength::of(look.order, look.scope),
             repeats: false,
             by: By::Thread,
         };

@@ -3,7 +3,7 @@
 //! A thread that sees the end of a phase comes after what was released at the mbarrier before that end, and not after later releases. So what was released
 //! by then is kept when a phase ends.
 
-use super::shared::{By, Touch};
+use super::shared::{By, Strength, Touch};
 use super::thread::{Frame, Thread};
 use super::{Block, FaultKind, Halt};
 use crate::decode::window;
@@ -157,7 +157,7 @@ impl Block {
             place,
             reads,
             writes: true,
-            strong: kind != MBarrier::Init,
+            strength: if reads { Strength::Strong } else { Strength::Weak },
             repeats: false,
             by: By::Thread,
         };

@@ -222,7 +222,7 @@ impl Block {
             position,
             threads: all,
             registers: vec![rows; threads.div_ceil(32)],
-            shared: Shared::new(blocks.shared(shared_bytes as usize), narrowest, shadow),
+            shared: Shared::new(blocks.shared(shared_bytes as usize), narrowest, shadow, blocks.several()),
             kernel: code_index,
             shared_bytes,
             blocks,

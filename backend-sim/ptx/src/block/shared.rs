@@ -7,11 +7,39 @@
 //! [`Stamp`] stands for all of them. A read is forgotten when a later one stands for it: an access that comes after the later read also comes after the earlier one.
 //!
 //! Strong accesses do not race with each other. So those that came before a strong write, in no order with it, are kept for a weak access that comes later. A thread that has
-//! read a strong write by a strong read comes after that write, but not after what its thread had done before: PTX calls this observation order.
+//! read a strong write by a strong read comes after that write, but not after what its thread had done before: PTX calls this observation order. Accesses of different blocks of a
+//! cluster are not strong to each other if the scope of one of them is its block.
 
 use super::order::Order;
 use crate::bytes;
 use crate::module::Place;
+use crate::types::{self, Scope};
+
+/// For whom an access is strong.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Strength {
+    #[default]
+    Weak,
+    /// The threads of its block: the scope is `.cta`.
+    InBlock,
+    /// All threads of the cluster.
+    Strong,
+}
+
+impl Strength {
+    /// By the order and the scope of an instruction. A volatile access has no scope.
+    pub(super) fn of(order: types::Order, scope: Scope) -> Self {
+        match scope {
+            _ if !order.is_strong() => Self::Weak,
+            Scope::Cta if order != types::Order::Volatile => Self::InBlock,
+            _ => Self::Strong,
+        }
+    }
+
+    fn is_strong(self) -> bool {
+        self != Self::Weak
+    }
+}
 
 /// An access of a thread, or the same access of several threads with consecutive numbers. Epoch 0: there was none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,9 +49,11 @@ struct Stamp {
     place: Place,
     first: u16,
     last: u16,
-    strong: bool,
+    strength: Strength,
     writes: bool,
     by_thread: bool,
+    /// The block of its threads, from 1 on; 0 if there is only one.
+    block: u16,
     /// The world's moment of all of them.
     moment: u64,
 }
@@ -82,9 +112,25 @@ impl Stamp {
             || threads.any(|other| order.before(self.epoch, other, self.clock, thread) || learned(other, self.moment))
     }
 
+    /// Whether both are strong, to each other.
+    fn is_strong_with(&self, other: &Stamp) -> bool {
+        let strength = self.strength.min(other.strength);
+        strength == Strength::Strong || strength == Strength::InBlock && self.block == other.block
+    }
+
+    /// Whether whatever races with this one races with a later one that comes after it, too: then it need not be kept. In a cluster, a weak one stands for no strong one, because
+    /// a strong write ends that it is kept; and one of another block stands for none, because it may be strong enough for threads of that block.
+    fn is_covered_by(&self, later: &Stamp) -> bool {
+        match (self.strength.is_strong(), later.strength.is_strong()) {
+            (false, is_strong) => !is_strong,
+            (true, false) => self.block == 0,
+            (true, true) => self.block == later.block && self.strength >= later.strength,
+        }
+    }
+
     /// Whether these accesses need not be kept any more, because a thread's later one stands for them.
     fn is_over(&self, order: &Order, later: &Stamp) -> bool {
-        (self.strong || !later.strong) && self.unordered(order, later.first.into(), &mut |_, _| false).is_none()
+        self.is_covered_by(later) && self.unordered(order, later.first.into(), &mut |_, _| false).is_none()
     }
 }
 
@@ -130,20 +176,28 @@ impl Cell {
     fn write_strongly(&mut self, write: Stamp, reads: bool, order: &Order, learned: Learned<'_>) {
         let Strong { last, mut before } = self.strong.take().map_or_else(Strong::default, |strong| *strong);
         let written = if last.access == self.write { last } else { Kept { access: self.write, ..Kept::default() } };
+        let mut written = Some(written).filter(|one| !(reads && one.access.is_covered_by(&write)));
+        if let (true, Some(written)) = (reads, &mut written) {
+            written.seen.push(write);
+        }
         let others = self.earlier.iter().chain([&self.read]); // the last one comes last
         let others = others.map(|&access| Kept { access, ..Kept::default() });
-        for one in std::iter::once(written).filter(|_| !reads).chain(others) {
-            let Stamp { epoch, strong, first, last, writes, .. } = one.access;
-            if epoch > 0 && strong {
+        for one in written.into_iter().chain(others) {
+            let Stamp { epoch, strength, first, last, writes, .. } = one.access;
+            if epoch > 0 && strength.is_strong() {
                 // whatever comes after the later one comes after both; but a write is forgotten when it was seen, and a read is not
-                let stands = |other: &Stamp| (other.first, other.last, other.writes) == (first, last, writes);
+                let stands = |other: &Stamp| {
+                    (other.first, other.last, other.writes) == (first, last, writes) && other.strength >= strength
+                };
                 before.retain(|other| !stands(&other.access));
                 before.push(one);
             }
         }
         let thread = usize::from(write.first);
         before.retain(|one| {
-            one.access.unordered(order, thread, learned).is_some() && !one.is_seen(order, thread, learned)
+            one.access.epoch == order.epoch
+                && !(one.access.is_covered_by(&write)
+                    && (one.access.unordered(order, thread, learned).is_none() || one.is_seen(order, thread, learned)))
         });
         self.write(write);
         self.strong = Some(Box::new(Strong { last: Kept { access: write, ..Kept::default() }, before }));
@@ -156,10 +210,16 @@ impl Cell {
 
     /// The first access that races with one now. `repeated`: whether it repeats an unordered write.
     #[inline]
-    fn race(&self, touch: &Touch, order: &Order, learned: Learned<'_>, repeated: &mut bool) -> Option<Finding> {
-        let &Touch { thread, place, writes, strong, repeats, .. } = touch;
+    fn race(
+        &self,
+        (touch, stamp): (&Touch, &Stamp),
+        order: &Order,
+        learned: Learned<'_>,
+        repeated: &mut bool,
+    ) -> Option<Finding> {
+        let &Touch { thread, place, writes, repeats, .. } = touch;
         let mut with = |earlier: &Stamp, seen: &[Stamp]| {
-            if earlier.strong && strong {
+            if earlier.is_strong_with(stamp) {
                 return None;
             }
             let other = earlier.unordered(order, thread, learned)?;
@@ -170,7 +230,7 @@ impl Cell {
                 *repeated = true;
                 return None;
             }
-            Some(Finding { thread: other, place: earlier.place, wrote: earlier.writes, invisible: false })
+            Some(Finding::of(earlier, other, false))
         };
         let kept = self.strong.as_deref();
         let last = kept.filter(|kept| kept.last.access == self.write).map_or(&[][..], |kept| &kept.last.seen);
@@ -198,7 +258,7 @@ impl Cell {
     #[inline]
     fn read(&mut self, order: &Order, read: Stamp) {
         if let Some(strong) = &mut self.strong
-            && read.strong
+            && read.strength.is_strong()
             && !strong.last.seen.iter().any(|seen| seen.first == read.first)
         {
             strong.last.seen.push(read);
@@ -234,6 +294,8 @@ pub(super) struct Shared {
     cells: Vec<Cell>,
     /// Bytes of a cell, as a shift.
     granularity: u32,
+    /// Of several blocks, from the number of one's first thread to that of the next one's.
+    pitch: Option<usize>,
 }
 
 /// Who accesses, and how.
@@ -243,8 +305,8 @@ pub(super) struct Touch {
     pub(super) place: Place,
     pub(super) reads: bool,
     pub(super) writes: bool,
-    /// Strong accesses do not race with each other.
-    pub(super) strong: bool,
+    /// Accesses that are strong to each other do not race.
+    pub(super) strength: Strength,
     /// It stores what is there already.
     pub(super) repeats: bool,
     pub(super) by: By,
@@ -273,14 +335,24 @@ pub(super) struct Finding {
     pub(super) wrote: bool,
     /// It comes before, and a copy may not see it yet.
     pub(super) invisible: bool,
+    /// That of the earlier access.
+    pub(super) strength: Strength,
+}
+
+impl Finding {
+    /// With an earlier access of this thread.
+    fn of(earlier: &Stamp, thread: usize, invisible: bool) -> Self {
+        let &Stamp { place, writes: wrote, strength, .. } = earlier;
+        Self { thread, place, wrote, invisible, strength }
+    }
 }
 
 impl Shared {
     /// `narrowest` is the width of the narrowest access that the kernel makes: 1, 2 or 4.
-    pub(super) fn new(bytes: usize, narrowest: u8, shadow: bool) -> Self {
+    pub(super) fn new(bytes: usize, narrowest: u8, shadow: bool, pitch: Option<usize>) -> Self {
         let granularity = u32::from(narrowest.clamp(1, 4)).trailing_zeros();
         let cells = if shadow { bytes.div_ceil(1 << granularity) } else { 0 };
-        Self { bytes: vec![0; bytes], cells: vec![Cell::default(); cells], granularity }
+        Self { bytes: vec![0; bytes], cells: vec![Cell::default(); cells], granularity, pitch }
     }
 
     /// A word that lies within.
@@ -321,7 +393,7 @@ impl Shared {
             if *write == known {
                 continue;
             }
-            let finding = |other, invisible| Finding { thread: other, place: write.place, wrote: true, invisible };
+            let finding = |other, invisible| Finding::of(write, other, invisible);
             for thread in threads.clone() {
                 let learned: Learned<'_> = &mut |of, moment| learned(thread, of, moment);
                 if let Some(other) = write.unordered(order, thread, learned) {
@@ -357,7 +429,7 @@ impl Shared {
                 let mut threads = (stamp.first..=stamp.last).map(usize::from);
                 let late = threads.find(|&thread| !comes_before(thread, stamp.epoch, stamp.clock, stamp.moment));
                 if let Some(thread) = late {
-                    return Some(Finding { thread, place: stamp.place, wrote: stamp.writes, invisible: false });
+                    return Some(Finding::of(stamp, thread, false));
                 }
                 known = *stamp;
             }
@@ -391,28 +463,33 @@ impl Shared {
         if self.cells.is_empty() {
             return (None, false);
         }
-        let Touch { thread, place, reads, writes, strong, by, .. } = touch;
+        let Touch { thread, place, reads, writes, mut strength, by, .. } = touch;
         let by_thread = by == By::Thread;
         let number = thread as u16;
         let (epoch, clock) = (order.epoch, order.clock(thread));
-        let stamp = Stamp { epoch, clock, place, first: number, last: number, strong, writes, by_thread, moment };
+        let block = self.pitch.map_or(0, |pitch| (thread / pitch + 1) as u16);
+        if self.pitch.is_none() && strength == Strength::InBlock {
+            strength = Strength::Strong; // there is no other block
+        }
+        let (first, last) = (number, number);
+        let stamp = Stamp { epoch, clock, place, first, last, strength, writes, by_thread, block, moment };
         for cell in &mut self.cells[at >> self.granularity..(at + bytes).div_ceil(1 << self.granularity)] {
             uninitialized |= reads && cell.write.epoch == 0;
             let mut repeated = false;
             if let (Some(learned), None) = (&mut learned, finding) {
-                finding = cell.race(&touch, order, learned, &mut repeated);
+                finding = cell.race((&touch, &stamp), order, learned, &mut repeated);
                 if matches!(by, By::Async(_)) && finding.is_none() {
                     let mut writes = std::iter::once(&cell.write).chain(&cell.earlier);
                     finding = writes.find_map(|write| {
                         let thread = write.invisible(order, thread)?;
-                        Some(Finding { thread, place: write.place, wrote: true, invisible: true })
+                        Some(Finding::of(write, thread, true))
                     });
                 }
             }
             match writes {
                 true if repeated && finding.is_none() => cell.repeat(stamp),
                 true => match &mut learned {
-                    Some(learned) if strong => cell.write_strongly(stamp, reads, order, learned),
+                    Some(learned) if strength.is_strong() => cell.write_strongly(stamp, reads, order, learned),
                     _ => cell.write(stamp),
                 },
                 false => cell.read(order, stamp),
@@ -423,138 +500,4 @@ impl Shared {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use super::*;
-
-    const THREADS: usize = 7;
-
-    /// Compares with all accesses up to the first race. A race is found if and only if one of them is unordered, and the race is with one of those.
-    #[test]
-    fn no_race_with_a_read_that_is_kept_no_more() {
-        let (mut races, mut all_repeated, mut all_seen, mut late, mut random) = (0, 0, 0, 0, 7_u64);
-        let mut next = |below: usize| {
-            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (random >> 33) as usize % below
-        };
-        for _ in 0..100_000 {
-            let mut order = Order::new(THREADS, 0, false);
-            let mut shared = Shared::new(4, 4, true);
-            let mut all = Vec::<Stamp>::new();
-            let mut over = BTreeSet::new(); // what comes before a later strong write, or was read by its thread
-            let (mut now, mut told) = (0, [[0; THREADS]; THREADS]); // when each was told last of what each had done, elsewhere
-            for _ in 0..60 {
-                let thread = next(THREADS);
-                let tell = |told: &mut [[u64; THREADS]; THREADS], now: u64, from: &[usize], into: &[usize]| {
-                    let mut row = [0; THREADS];
-                    for &one in from {
-                        (0..THREADS).for_each(|other| row[other] = row[other].max(told[one][other]));
-                        row[one] = now;
-                    }
-                    into.iter().for_each(|&to| {
-                        (0..THREADS).for_each(|other| told[to][other] = told[to][other].max(row[other]))
-                    });
-                };
-                match next(40) {
-                    0 => {
-                        order.meet_all();
-                        now += 1;
-                        told = [[now; THREADS]; THREADS];
-                    }
-                    1..=4 => {
-                        now += 1;
-                        tell(&mut told, now, &[thread], &[next(THREADS)]);
-                    }
-                    5..=24 => {
-                        let other = (thread + 1 + next(THREADS - 1)) % THREADS;
-                        let (from, into) = ([thread, other], &[thread, other][..1 + next(2)]);
-                        order.meet(&from, into);
-                        now += 1;
-                        tell(&mut told, now, &from, into);
-                    }
-                    kind => {
-                        let (writes, strong) = (kind <= 29, next(3) > 0);
-                        let place = Place(next(2) as u32 + 2 * u32::from(strong)); // an instruction is strong, or is not
-                        let repeats = writes && !strong && next(2) == 0;
-                        let touch = Touch { thread, place, reads: !writes, writes, strong, repeats, by: By::Thread };
-                        let number = thread as u16;
-                        let (epoch, clock) = (order.epoch, order.clock(thread));
-                        let (first, last, moment) = (number, number, now);
-                        let stamp = Stamp { epoch, clock, place, first, last, strong, writes, by_thread: true, moment };
-                        let latest = all.iter().rposition(|earlier| earlier.writes);
-                        let (mut expected, mut repeated) = (Vec::new(), false);
-                        for (at, earlier) in all.iter().enumerate() {
-                            let learned = &mut |of: usize, moment| told[thread][of] > moment;
-                            // of weak writes that others have repeated, a read meets the last one
-                            let counts = (writes || latest == Some(at) || earlier.writes && earlier.strong)
-                                && !(earlier.strong && strong);
-                            let Some(other) = earlier.unordered(&order, thread, learned).filter(|_| counts) else {
-                                continue;
-                            };
-                            let until = all[at + 1..].iter().position(|later| later.writes);
-                            let mut reads = all[at + 1..].iter().take(until.unwrap_or(usize::MAX));
-                            let is_seen = |read: &Stamp| read.strong && read.precedes(&order, thread, learned);
-                            let is_seen = earlier.writes && earlier.strong && reads.any(is_seen);
-                            all_seen += usize::from(is_seen);
-                            if is_seen || over.contains(&at) {
-                                continue;
-                            }
-                            match repeats && earlier.writes && earlier.place == place {
-                                true => repeated = true,
-                                false => expected.push(Finding {
-                                    thread: other,
-                                    place: earlier.place,
-                                    wrote: earlier.writes,
-                                    invisible: false,
-                                }),
-                            }
-                        }
-                        let learned: Learned<'_> = &mut |of, moment| told[thread][of] > moment;
-                        let (found, _) = shared.touch(0, 4, (touch, now), &order, Some(learned));
-                        assert_eq!(found.is_some(), !expected.is_empty(), "{found:?} {expected:?}");
-                        assert!(found.is_none_or(|found| expected.contains(&found)), "{found:?} {expected:?}");
-                        all_repeated += usize::from(repeated && found.is_none());
-                        if found.is_some() {
-                            races += 1;
-                            late += usize::from(
-                                latest.is_some_and(|at| expected.iter().all(|one| one.place != all[at].place)),
-                            );
-                            break;
-                        }
-                        let learned = &mut |of: usize, moment| told[thread][of] > moment;
-                        if writes && strong {
-                            for (at, _) in all.iter().enumerate().filter(|(_, one)| one.writes && one.strong) {
-                                let mut reads = all[at + 1..].iter().take_while(|later| !later.writes);
-                                if reads.any(|read| read.strong && read.precedes(&order, thread, learned)) {
-                                    over.insert(at);
-                                }
-                            }
-                            let is_before = |at: &usize| all[*at].unordered(&order, thread, learned).is_none();
-                            over.extend((0..all.len()).filter(is_before));
-                        } else if writes && !repeated {
-                            over.extend(0..all.len());
-                        }
-                        all.push(stamp);
-                    }
-                }
-            }
-        }
-        let counts = (races, all_repeated, all_seen, late);
-        assert!(races > 1_000 && all_repeated > 300 && all_seen > 300 && late > 300, "{counts:?}");
-    }
-
-    #[test]
-    fn what_a_block_reads_by_one_instruction_is_one_stamp() {
-        let (order, mut shared) = (Order::new(256, 0, false), Shared::new(4, 4, true));
-        for instruction in [1, 2, 1] {
-            let place = Place(instruction);
-            for thread in 0..256 {
-                let touch =
-                    Touch { thread, place, reads: true, writes: false, strong: false, repeats: false, by: By::Thread };
-                assert_eq!(shared.touch(0, 4, (touch, 0), &order, Some(&mut |_, _| false)).0, None);
-            }
-        }
-        assert_eq!(shared.cells[0].earlier.len(), 1);
-    }
-}
+mod tests;

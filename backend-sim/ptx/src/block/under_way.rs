@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
 use super::group::GROUP;
-use super::shared::{By, Touch};
+use super::shared::{By, Strength, Touch};
 use super::thread::Frame;
 use super::{Block, Fault, FaultKind, Halt, Stop};
 use crate::count::count;
@@ -172,7 +172,7 @@ impl Block {
             place,
             reads: true,
             writes: false,
-            strong: false,
+            strength: Strength::Weak,
             repeats: false,
             by: By::PRODUCT,
         };
