@@ -19,6 +19,7 @@ use onesided::backend::{Intended, Live};
 use onesided::{At, Error, ErrorKind, Foreign, Place, Result};
 
 use crate::explain::Edits;
+use crate::kernel::ChangeAt;
 use crate::machine::{AgentId, Machine, PeId, Progress};
 use crate::request::{Call, Reply};
 
@@ -236,6 +237,11 @@ impl Channel {
             None => self.make(call, at),
             Some(edits) => self.call_edited(edits, call, at),
         }
+    }
+
+    /// How kernels are changed when they are loaded.
+    pub(crate) fn changes_of_kernels(&self) -> &[ChangeAt] {
+        self.link.edits.as_deref().map_or(&[], Edits::of_kernels)
     }
 
     /// Makes a call as it is.

@@ -126,6 +126,8 @@ pub enum VerdictKind {
         message: String,
         /// The line of the kernel.
         at: At,
+        /// Of a race in shared memory, the line of the access before it.
+        races_with: Option<At>,
         /// What else is known, a line for each: the other thread, what is missing.
         details: Vec<String>,
     },

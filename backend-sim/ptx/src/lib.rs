@@ -5,6 +5,7 @@ mod alu;
 mod block;
 mod bytes;
 mod call;
+mod change;
 mod count;
 mod decode;
 mod demangle;
@@ -25,6 +26,7 @@ pub use block::{
     Block, COPIES, Call, Checks, Fault, FaultKind, Idle, Launch, LaunchError, Phase, Stop, Sync, ToldInBlock, Waiting,
     Who, each_lane,
 };
+pub use change::{Change, DeviceCall};
 pub use bytes::{gather, gather_row, in_a_row, scatter, scatter_row};
 pub use demangle::demangle;
 pub use error::Error;

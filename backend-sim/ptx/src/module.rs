@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::change::{self, Change};
 use crate::decode;
 use crate::error::Error;
 use crate::op::Code;
@@ -196,6 +197,35 @@ impl Module {
     /// directive. The error names the line of the PTX, and that of the source if the text was compiled with `-lineinfo`.
     pub fn parse(text: &str) -> Result<Self, Error> {
         decode::module(&parser::parse(text)?)
+    }
+
+    /// The same, of a text that is changed first: for whoever looks for what repairs a kernel. `is_at`: whether the change of this number is to be
+    /// made at a line of the PTX, and of the source if that is known.
+    ///
+    /// ```
+    /// use onesided_ptx::{Change, DeviceCall, Module};
+    /// let text = ".version 9.0 .target sm_90 .address_size 64
+    ///     .visible .entry store(.param .u64 p) {
+    ///         .reg .b64 %rd<2>;
+    ///         ld.param.u64 %rd1, [p];
+    ///         st.global.u64 [%rd1], 1;
+    ///         ret;
+    ///     }";
+    /// let module = Module::parse_changed(text, &[Change::Behind(DeviceCall::Fence)], &|_, line, _| line == 5)?;
+    /// assert_eq!(module.externals()[0].name, "nvshmem_fence");
+    /// # Ok::<(), onesided_ptx::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Module::parse`].
+    pub fn parse_changed(
+        text: &str,
+        changes: &[Change],
+        is_at: &dyn Fn(usize, u32, Option<&Location>) -> bool,
+    ) -> Result<Self, Error> {
+        let mut text = parser::parse(text)?;
+        change::change(&mut text, changes, is_at);
+        decode::module(&text)
     }
 
     /// The version of PTX: major and minor.

@@ -6,8 +6,10 @@ use std::fmt;
 
 use onesided::backend::{Op, SignalUpdate, Values};
 use onesided::{At, Predefined};
+use onesided_ptx::Change as KernelChange;
 
 use crate::coroutine::Channel;
+use crate::kernel::ChangeAt;
 use crate::request::{Call, Reply};
 
 /// A change of a program, made while it runs: [`Config::edits`](crate::Config::edits). A call in the source is known by its place;
@@ -71,6 +73,13 @@ pub enum Edit {
         put: At,
         /// The place of the signal.
         signal: At,
+    },
+    /// A kernel is changed when it is loaded, wherever that line of its source was compiled to.
+    InKernel {
+        /// The line: of an access, a fence or a call, or of a call that was inlined.
+        at: At,
+        /// The change.
+        change: KernelChange,
     },
     /// A call that orders or completes is replaced by a weaker one.
     Replace {
@@ -149,9 +158,29 @@ impl fmt::Display for Edit {
             Edit::PutSignal { put, signal } => {
                 write!(f, "one `put_signal` in place of the put at {put} and the signal at {signal}")
             }
+            Edit::InKernel { at, change: KernelChange::Behind(call) } => {
+                write!(f, "insert `{}` after {at}", call.name())
+            }
+            Edit::InKernel { at, change: KernelChange::InFront(call) } => {
+                write!(f, "insert `{}` before {at}", call.name())
+            }
+            Edit::InKernel { at, change } => write!(f, "{} at {at}", stronger(*change)),
             Edit::Replace { at, by: None } => write!(f, "leave out the call at {at}"),
             Edit::Replace { at, by: Some(call) } => write!(f, "`{}` in place of the call at {at}", call.name()),
         }
+    }
+}
+
+/// What takes the place of an access or a fence of a kernel.
+fn stronger(change: KernelChange) -> &'static str {
+    match change {
+        KernelChange::Gpu => "the scope of the GPU (`__threadfence`, `thread_scope_device`) in place of the narrower one",
+        KernelChange::System => {
+            "the scope of the system (`__threadfence_system`, `atomicAdd_system`, `thread_scope_system`) in place of the narrower one"
+        }
+        KernelChange::Volatile => "a volatile access in place of the plain one",
+        KernelChange::Plain => "a plain load in place of the read-only one",
+        KernelChange::Behind(call) | KernelChange::InFront(call) => call.name(),
     }
 }
 
@@ -159,6 +188,8 @@ impl fmt::Display for Edit {
 #[derive(Debug, Default)]
 pub(crate) struct Edits {
     all: Vec<Edit>,
+    /// Those of kernels.
+    of_kernels: Vec<ChangeAt>,
     /// By PE: a put that may become a put_signal with the next call.
     held: RefCell<BTreeMap<u32, Held>>,
     /// By PE and edit: the run in which the PE has met the others since its last call that all make.
@@ -181,7 +212,16 @@ struct Held {
 impl Edits {
     /// `None` where there is nothing to change.
     pub(crate) fn new(all: &[Edit]) -> Option<Box<Edits>> {
-        (!all.is_empty()).then(|| Box::new(Edits { all: all.to_vec(), ..Edits::default() }))
+        let of_kernel = |edit: &Edit| match *edit {
+            Edit::InKernel { at, change } => Some((at, change)),
+            _ => None,
+        };
+        let of_kernels = all.iter().filter_map(of_kernel).collect();
+        (!all.is_empty()).then(|| Box::new(Edits { all: all.to_vec(), of_kernels, ..Edits::default() }))
+    }
+
+    pub(crate) fn of_kernels(&self) -> &[ChangeAt] {
+        &self.of_kernels
     }
 
     /// The calls by which a host meets the others in front of its call of this place, or behind it: one for each edit that is due.

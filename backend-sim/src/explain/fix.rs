@@ -129,7 +129,10 @@ impl Simulation {
             helping: Vec::new(),
             not_proved: None,
         };
-        let fix = search.weakest()?;
+        let fix = match search.in_kernels(&run.verdict.kind)? {
+            Some(fix) => Some(fix),
+            None => search.weakest()?,
+        };
         Ok(Fixes { fix, tried: search.trials.made })
     }
 }
@@ -165,10 +168,11 @@ fn can_be_cured(kind: &VerdictKind) -> bool {
         | VerdictKind::Panicked { .. }
         | VerdictKind::FreedInUse { .. }
         | VerdictKind::ConcurrentCollectives { .. }
-        | VerdictKind::CollectivesOutOfOrder { .. } => true,
+        | VerdictKind::CollectivesOutOfOrder { .. }
+        | VerdictKind::Kernel { races_with: Some(_), .. } => true,
         VerdictKind::Finished
         | VerdictKind::Lint
-        | VerdictKind::Kernel { .. }
+        | VerdictKind::Kernel { races_with: None, .. }
         | VerdictKind::Mismatch { .. }
         | VerdictKind::Leak { .. }
         | VerdictKind::StepLimit { .. }
@@ -179,12 +183,12 @@ fn can_be_cured(kind: &VerdictKind) -> bool {
     }
 }
 
-struct Search<'a, 'b> {
-    trials: Trials<'a, 'b>,
-    races: &'a [Race],
+pub(super) struct Search<'a, 'b> {
+    pub(super) trials: Trials<'a, 'b>,
+    pub(super) races: &'a [Race],
     calls: Calls,
     /// Whether everything weaker was tried, and fails.
-    is_weakest: bool,
+    pub(super) is_weakest: bool,
     /// The call that the finding's first race lacks.
     lacks: Option<Ordering>,
     /// Changes after which some race of the finding is gone.
@@ -195,7 +199,8 @@ struct Search<'a, 'b> {
 
 /// A kind of change: a weaker one is less.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
+pub(super) enum Kind {
+    InKernel,
     PutSignal,
     Inserts(Ordering),
 }
@@ -260,6 +265,7 @@ impl Search<'_, '_> {
                     _ => insert.collect(),
                 }
             }
+            Kind::InKernel => Vec::new(),
             Kind::PutSignal => {
                 let pairs = self.calls.puts_and_signals.iter();
                 pairs.map(|&((put, _), signal)| Edit::PutSignal { put, signal }).collect()
@@ -308,15 +314,19 @@ impl Search<'_, '_> {
 
     /// Tries a change. One that is not proved is taken at once only if it is as strong as the call that the race lacks.
     fn attempt(&mut self, kind: Kind, edits: Vec<Edit>) -> Result<Option<Fix>> {
-        let shown = match self.trials.of(&edits)? {
-            Trial::Fails(left) => {
-                if let [edit] = edits[..]
-                    && self.helps(&left)
-                {
-                    self.helping.push(edit);
-                }
-                return Ok(None);
-            }
+        let trial = self.trials.of(&edits)?;
+        if let (Trial::Fails(left), [edit]) = (&trial, &edits[..])
+            && self.helps(left)
+        {
+            self.helping.push(*edit);
+        }
+        self.judged(kind, edits, trial)
+    }
+
+    /// The fix that a trial has shown, if it has shown one.
+    pub(super) fn judged(&mut self, kind: Kind, edits: Vec<Edit>, trial: Trial) -> Result<Option<Fix>> {
+        let shown = match trial {
+            Trial::Fails(_) => return Ok(None),
             Trial::NotTried | Trial::Unseen => {
                 self.is_weakest = false;
                 return Ok(None);
@@ -380,7 +390,7 @@ impl Search<'_, '_> {
             Edit::Synchronize { after, .. } => self.calls.all.get(&(after, false))?.next,
             Edit::PutSignal { signal, .. } => Some(signal),
             Edit::Meet { before, .. } => Some(before),
-            Edit::Replace { .. } => None,
+            Edit::InKernel { .. } | Edit::Replace { .. } => None,
         }
     }
 }
@@ -419,7 +429,7 @@ fn place(edit: &Edit) -> At {
     match *edit {
         Edit::Insert { after, .. } | Edit::Meet { after, .. } | Edit::Synchronize { after, .. } => after,
         Edit::PutSignal { put, .. } => put,
-        Edit::Replace { at, .. } => at,
+        Edit::InKernel { at, .. } | Edit::Replace { at, .. } => at,
     }
 }
 

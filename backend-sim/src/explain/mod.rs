@@ -6,6 +6,7 @@
 //! | `lines.rs` | the calls of a program: where another one can be inserted |
 //! | `trial.rs` | whether a changed program is right, as far as the effort goes |
 //! | `fix.rs` | the weakest change that makes a program right |
+//! | `kernels.rs` | changes of kernels, which follow what races lack |
 //! | `minimize.rs` | a schedule that fails, as the run in order with the fewest exceptions |
 //! | `critical.rs` | the step after which every schedule fails |
 //! | `weaken.rs` | which calls that order others a program does not need |
@@ -15,6 +16,7 @@
 mod critical;
 mod edit;
 mod fix;
+mod kernels;
 mod lines;
 mod minimize;
 mod odd;

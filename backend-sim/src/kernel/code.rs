@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use onesided::backend::{KernelInfo, Language, Parameter};
 use onesided::{At, ErrorKind, Source};
 use onesided_compile::CompileError;
-use onesided_ptx::{Location, Module, Place};
+use onesided_ptx::{Change, Location, Module, Place};
 
 use super::Function;
 use super::name::INSIDE;
@@ -27,9 +27,12 @@ pub(crate) struct Code {
 /// A module, or why there is none.
 type Loaded = Result<Arc<Code>, (ErrorKind, String)>;
 
-/// What was loaded in this process, and what could not be: what was needed last comes last. A search loads the same text in every schedule,
-/// and every PE loads it, so it must be found fast.
-static LOADED: Mutex<Vec<(Source, Loaded)>> = Mutex::new(Vec::new());
+/// A change of a kernel, at a line of its source.
+pub(crate) type ChangeAt = (At, Change);
+
+/// What was loaded in this process, how it was changed, and what could not be loaded: what was needed last comes last. A search loads the same text in
+/// every schedule, and every PE loads it, so it must be found fast.
+static LOADED: Mutex<Vec<(Source, Vec<ChangeAt>, Loaded)>> = Mutex::new(Vec::new());
 
 /// The most that are kept. Tests with random kernels load thousands.
 const KEPT: usize = 1000;
@@ -37,16 +40,17 @@ const KEPT: usize = 1000;
 const RECENT: usize = 16;
 
 impl Code {
-    /// The module of a source.
+    /// The module of a source that is changed, or is not.
     ///
     /// # Errors
     /// As [`onesided::Pe::module`] says.
-    pub(crate) fn load(source: &Source) -> Loaded {
+    pub(crate) fn load(source: &Source, changes: &[ChangeAt]) -> Loaded {
         let known = || LOADED.lock().unwrap_or_else(PoisonError::into_inner);
         {
             let mut known = known();
-            if let Some(at) = known.iter().rposition(|(known, _)| known == source) {
-                let loaded = known[at].1.clone();
+            let is_it = |(known, changed, _): &(Source, Vec<ChangeAt>, Loaded)| changed == changes && known == source;
+            if let Some(at) = known.iter().rposition(is_it) {
+                let loaded = known[at].2.clone();
                 if at + RECENT < known.len() {
                     let found = known.remove(at);
                     known.push(found);
@@ -54,25 +58,25 @@ impl Code {
                 return loaded;
             }
         }
-        let loaded = Code::new(source).map(Arc::new);
+        let loaded = Code::new(source, changes).map(Arc::new);
         // what this machine lacks may come
         if !matches!(loaded, Err((ErrorKind::Unsupported, _))) {
             let mut known = known();
             if known.len() >= KEPT {
                 drop(known.remove(0));
             }
-            known.push((source.clone(), loaded.clone()));
+            known.push((source.clone(), changes.to_vec(), loaded.clone()));
         }
         loaded
     }
 
-    fn new(source: &Source) -> Result<Code, (ErrorKind, String)> {
+    fn new(source: &Source, changes: &[ChangeAt]) -> Result<Code, (ErrorKind, String)> {
         let (text, instances) = match source.language() {
             Language::Ptx => (source.text().to_string(), BTreeMap::new()),
             Language::Cuda => compile(source)?,
         };
         let refused = |why: String| (ErrorKind::InvalidArgument, format!("{}: {why}", source.name()));
-        let module = Module::parse(&text).map_err(|why| {
+        let module = parse(&text, changes, &ptx_of(source)).map_err(|why| {
             let why = why.to_string();
             refused(if why.contains("the variable nvshmemi_") { format!("{why}; it {INSIDE}") } else { why })
         })?;
@@ -117,6 +121,20 @@ impl Code {
     }
 }
 
+/// A text, changed where it is. `ptx`: what its lines are said to be in.
+fn parse(text: &str, changes: &[ChangeAt], ptx: &str) -> Result<Module, onesided_ptx::Error> {
+    if changes.is_empty() {
+        return Module::parse(text);
+    }
+    let just: Vec<Change> = changes.iter().map(|(_, change)| *change).collect();
+    Module::parse_changed(text, &just, &|number, line, location| {
+        let at = changes[number].0;
+        let Some(location) = location else { return at.file() == ptx && at.line() == line };
+        let is_it = |of: &Location| &*of.file == at.file() && (of.line, of.column) == (at.line(), at.column());
+        std::iter::successors(Some(location), |of| of.inlined_at.as_deref()).any(is_it)
+    })
+}
+
 /// A line of the source, through inlining.
 fn at_of(location: &Location) -> At {
     let at = At::foreign(&location.file, location.line, location.column, location.function.as_deref());
@@ -136,7 +154,7 @@ fn at_of(location: &Location) -> At {
 /// ```
 pub fn kernel_text(file: &str) -> Option<String> {
     let known = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
-    known.iter().find_map(|(source, _)| source.text_of(file).map(str::to_string))
+    known.iter().find_map(|(source, ..)| source.text_of(file).map(str::to_string))
 }
 
 /// What the PTX is called: as its file, or by what it was compiled from.
@@ -183,7 +201,7 @@ mod tests {
     fn what_is_elsewhere_is_refused_by_its_name() {
         let why = |variable: &str| {
             let text = format!(".version 8.0\n.target sm_90\n.address_size 64\n.extern {variable}[8];\n");
-            Code::load(&Source::ptx("inside.ptx", text)).unwrap_err().1
+            Code::load(&Source::ptx("inside.ptx", text), &[]).unwrap_err().1
         };
         let not_here = "inside.ptx: PTX, line 4: the variable nvshmemi_device_state_d is not defined here";
         assert_eq!(why(".const .align 8 .b8 nvshmemi_device_state_d"), format!("{not_here}; it {INSIDE}"));
@@ -196,9 +214,9 @@ mod tests {
     #[test]
     fn what_does_not_load_is_known_then() {
         let source = Source::ptx("broken.ptx", ".version 8.0\n.target sm_90\n.address_size 64\nnonsense");
-        let known = || LOADED.lock().unwrap().iter().filter(|(known, _)| *known == source).count();
-        let why = Code::load(&source).unwrap_err();
+        let known = || LOADED.lock().unwrap().iter().filter(|(known, ..)| *known == source).count();
+        let why = Code::load(&source, &[]).unwrap_err();
         assert!(why.0 == ErrorKind::InvalidArgument && why.1.starts_with("broken.ptx: "), "{why:?}");
-        assert_eq!((Code::load(&source).unwrap_err(), known()), (why, 1));
+        assert_eq!((Code::load(&source, &[]).unwrap_err(), known()), (why, 1));
     }
 }

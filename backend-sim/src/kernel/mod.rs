@@ -29,8 +29,8 @@ mod declared;
 #[cfg(test)]
 mod in_order;
 
-pub(crate) use code::Code;
 pub use code::kernel_text;
+pub(crate) use code::{ChangeAt, Code};
 pub(crate) use name::{Form, Function};
 pub(crate) use operands::{Request, Resolve};
 pub(crate) use region::Regions;

@@ -42,7 +42,7 @@ impl fmt::Display for VerdictKind {
                 write!(f, "is still used by what PE {pe} issued at {at}; ")?;
                 f.write_str("complete it first (quiet and synchronize the stream)")
             }
-            VerdictKind::Kernel { pe, kernel, thread, message, at, details } => {
+            VerdictKind::Kernel { pe, kernel, thread, message, at, details, .. } => {
                 write!(f, "kernel {kernel} on PE {pe}: {message} ({at:#}, {thread})")?;
                 details.iter().try_for_each(|line| write!(f, "\n    {line}"))
             }

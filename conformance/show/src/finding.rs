@@ -220,12 +220,37 @@ pub struct Fix {
 pub struct Edit {
     /// The call: `fence`. A `put_signal` takes the place of the put at `after` and the signal at `before`.
     pub call: String,
-    /// The line behind which it goes.
+    /// The line at which it goes: behind it, if `side` says nothing else.
     pub after: Place,
+    /// Where it goes at that line.
+    #[serde(default, skip_serializing_if = "Side::is_behind")]
+    pub side: Side,
     /// The next call of the PE: the line before which it goes.
     pub before: Option<Place>,
     /// Whether it goes on the stream that the call at `after` is on.
     pub stream: bool,
+}
+
+/// Where a change goes at its line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[expect(clippy::exhaustive_enums, reason = "who draws a change must know where it goes")]
+pub enum Side {
+    /// Behind the line.
+    #[default]
+    Behind,
+    /// In front of it.
+    InFront,
+    /// It takes the place of what is there.
+    Instead,
+}
+
+impl Side {
+    /// Whether it goes behind the line.
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+    fn is_behind(&self) -> bool {
+        *self == Side::Behind
+    }
 }
 
 /// Two calls that work together by luck or without a promise.

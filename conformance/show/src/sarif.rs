@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::event::Place;
-use crate::finding::{Access, Finding, Lint, Race};
+use crate::finding::{Access, Finding, Lint, Race, Side};
 
 /// The finding as a SARIF log.
 pub fn sarif(finding: &Finding) -> String {
@@ -148,7 +148,14 @@ fn fix(finding: &Finding) -> String {
 fn places_of_the_fix(finding: &Finding, behind: usize) -> Vec<Value> {
     let edits = finding.fix.iter().flat_map(|fix| &fix.edits).filter(|edit| edit.after.line > 0).enumerate();
     edits
-        .map(|(i, edit)| location(&edit.after, Some((behind + i + 1, format!("behind this: {}", edit.call)))))
+        .map(|(i, edit)| {
+            let side = match edit.side {
+                Side::Behind => "behind this",
+                Side::InFront => "in front of this",
+                Side::Instead => "in place of this",
+            };
+            location(&edit.after, Some((behind + i + 1, format!("{side}: {}", edit.call))))
+        })
         .collect()
 }
 

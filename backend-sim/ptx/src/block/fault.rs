@@ -84,6 +84,8 @@ pub struct Fault {
     pub at: String,
     /// The other thread of a race or divergence, with its place as it reads.
     pub other: Option<(Who, String)>,
+    /// The other's place itself.
+    pub other_place: Option<Place>,
     /// Of a race, what would order the two threads.
     pub missing: Option<String>,
     /// Of a misaligned access, its address.
@@ -93,7 +95,8 @@ pub struct Fault {
 impl Fault {
     pub(super) fn new(module: &Module, kind: FaultKind, who: Who, place: Place, message: impl Into<String>) -> Self {
         let at = module.describe(place);
-        Self { kind, message: message.into(), who, place, at, other: None, missing: None, address: None }
+        let message = message.into();
+        Self { kind, message, who, place, at, other: None, other_place: None, missing: None, address: None }
     }
 
     pub(super) fn of_address(self, address: u64) -> Self {
@@ -105,7 +108,7 @@ impl Fault {
     }
 
     pub(super) fn with(mut self, module: &Module, who: Who, place: Place) -> Self {
-        self.other = Some((who, module.describe(place)));
+        (self.other, self.other_place) = (Some((who, module.describe(place))), Some(place));
         self
     }
 }

@@ -32,14 +32,18 @@ impl Machine {
             }
             _ => {
                 let details = other.into_iter().chain(missing).collect();
-                self.kernel_finding(agent, format!("{}{memory}", fault.message), (fault.who.to_string(), at), details);
+                let races = fault.kind == FaultKind::Race;
+                let code = &self.kernels.blocks[self.block_of(agent)].launched.code;
+                let races_with = fault.other_place.filter(|_| races).map(|place| code.at(place));
+                let message = format!("{}{memory}", fault.message);
+                self.kernel_finding(agent, message, (fault.who.to_string(), at), details, races_with);
             }
         }
     }
 
     /// A call has arguments that are wrong.
     pub(super) fn call_refused(&mut self, agent: AgentId, call: &Call, at: At, why: &str) {
-        self.kernel_finding(agent, why.into(), (call.who.to_string(), at), Vec::new());
+        self.kernel_finding(agent, why.into(), (call.who.to_string(), at), Vec::new(), None);
     }
 
     /// A thread ends the job, as `global_exit` of a host does. The thread waits for ever.
@@ -52,12 +56,19 @@ impl Machine {
 
     /// An operation could not be performed.
     pub(super) fn operation_failed(&mut self, agent: AgentId, at: At, error: &Error) {
-        self.kernel_finding(agent, error.message().into(), ("a thread".into(), at), Vec::new());
+        self.kernel_finding(agent, error.message().into(), ("a thread".into(), at), Vec::new(), None);
     }
 
-    fn kernel_finding(&mut self, agent: AgentId, message: String, (thread, at): (String, At), details: Vec<String>) {
+    fn kernel_finding(
+        &mut self,
+        agent: AgentId,
+        message: String,
+        (thread, at): (String, At),
+        details: Vec<String>,
+        races_with: Option<At>,
+    ) {
         let (pe, kernel) = (self.agents[agent].pe.index(), self.kernel_name(agent));
-        self.found(VerdictKind::Kernel { pe, kernel, thread, message, at, details });
+        self.found(VerdictKind::Kernel { pe, kernel, thread, message, at, races_with, details });
     }
 
     fn kernel_name(&self, agent: AgentId) -> String {

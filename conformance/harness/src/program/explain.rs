@@ -28,8 +28,7 @@ pub(super) struct Explained {
     /// Why no run of the simulator can show what the first race changes. For example, a kernel's load never sees data older
     /// than the word that it polls.
     never_shown: Option<&'static str>,
-    /// Whether the program launches kernels. The search for a repair changes no calls in kernels, and the search for a changed
-    /// result keeps the order of their plain accesses.
+    /// Whether the program launches kernels. The search for a changed result keeps the order of their plain accesses.
     launches: bool,
     /// Why a part of the explanation is missing. The finding stands without it.
     failed: Option<Error>,
@@ -168,11 +167,10 @@ impl Explained {
         match self.fixes.as_ref()? {
             Fixes { fix: Some(fix), .. } => Some(fix.to_string()),
             Fixes { tried, .. } if *tried > 0 => {
-                let kernels = if self.launches { " of the host; edits of kernels are not tried" } else { "" };
                 let more = if plan.explain { "" } else { " (--explain tries more)" };
                 let tried = if *tried == 1 { "1 edit was".into() } else { format!("{tried} edits were") };
                 let cut = if self.is_cut { ", until it was ended" } else { "" };
-                Some(format!("none found: {tried} tried, of one or two calls{kernels}{cut}{more}"))
+                Some(format!("none found: {tried} tried, of one or two calls{cut}{more}"))
             }
             _ => None,
         }

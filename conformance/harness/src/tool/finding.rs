@@ -3,7 +3,7 @@
 use onesided::At;
 use onesided_show::{self as show, Finding};
 use onesided_sim::{
-    Access, AgentState, Critical, Edit, Fix, Lint, NoWayBack, Ordering, Part, Race, Shown, Standing, Undelivered,
+    Access, AgentState, Critical, Edit, Fix, KernelChange, Lint, NoWayBack, Ordering, Part, Race, Shown, Standing, Undelivered,
     Verdict, VerdictKind,
 };
 
@@ -22,20 +22,38 @@ pub fn of_verdict(verdict: &Verdict) -> Finding {
 /// A change that makes a program right.
 pub fn of_fix(fix: &Fix) -> show::Fix {
     let edit = |(edit, before): (&Edit, &Option<At>)| {
+        let side = match *edit {
+            Edit::InKernel { change: KernelChange::Behind(_), .. } => show::Side::Behind,
+            Edit::InKernel { change: KernelChange::InFront(_), .. } => show::Side::InFront,
+            Edit::InKernel { .. } | Edit::Replace { .. } => show::Side::Instead,
+            _ => show::Side::Behind,
+        };
         let (call, after, stream) = match *edit {
             Edit::Insert { call, after, on_stream } => (call.name(), after, on_stream),
+            Edit::InKernel { at, change } => (name_of(change), at, false),
             Edit::PutSignal { put, .. } => ("put_signal", put, false),
             Edit::Meet { call, after, .. } => (call.name(), after, false),
             Edit::Synchronize { after, .. } => (Ordering::Synchronize.name(), after, false),
             Edit::Replace { at, by } => (by.map_or("", |by| by.name()), at, false),
         };
-        show::Edit { call: call.to_string(), after: place(after), before: before.map(place), stream }
+        show::Edit { call: call.to_string(), after: place(after), side, before: before.map(place), stream }
     };
     show::Fix {
         text: fix.to_string(),
         proved: matches!(fix.shown, Shown::Proved { .. }),
         weakest: fix.is_weakest,
         edits: fix.edits.iter().zip(&fix.before).map(edit).collect(),
+    }
+}
+
+/// What a changed kernel has at the line.
+fn name_of(change: KernelChange) -> &'static str {
+    match change {
+        KernelChange::Behind(call) | KernelChange::InFront(call) => call.name(),
+        KernelChange::Gpu => "scope gpu",
+        KernelChange::System => "scope sys",
+        KernelChange::Volatile => "volatile access",
+        KernelChange::Plain => "plain load",
     }
 }
 

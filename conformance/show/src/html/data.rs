@@ -184,9 +184,9 @@ fn data_of_race(diagram: &Diagram<'_>, which: usize, race: &Race, places: &mut P
 
 fn data_of_fix(fix: &Fix, places: &mut Places) -> Value {
     let edits: Vec<Value> = (fix.edits.iter())
-        .map(|Edit { call, after, before, stream }| {
+        .map(|Edit { call, after, side, before, stream }| {
             let (after, before) = (places.number(after), places.optional(before.as_ref()));
-            json!({ "call": call, "stream": stream, "after": after, "before": before })
+            json!({ "call": call, "stream": stream, "after": after, "side": side, "before": before })
         })
         .collect();
     json!({ "text": fix.text, "proved": fix.proved, "edits": edits })

@@ -94,8 +94,9 @@ function eventAt(place, pe, event) {
 
 /// The call that would order a race, and the events between which it belongs: of the fix that was tried, or of the missing edge.
 races.forEach((race, number) => {
-  const edit = (number === 0 && data.fix?.edits[0]) || race.missing;
-  race.call = edit.call;
+  const tried = number === 0 ? data.fix?.edits[0] : undefined;
+  const edit = tried?.side === "behind" ? tried : race.missing;
+  race.call = (tried ?? race.missing).call;
   race.after = eventAt(edit.after, race.first.pe, race.first.event);
   const behind = (eventsAt.get(edit.before) ?? []).find((event) => event > race.after);
   race.before = behind ?? -1;

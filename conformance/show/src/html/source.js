@@ -80,10 +80,12 @@ function fillLines(lines, file) {
   for (const [line, edit] of fixes) {
     if (line < 1 || line > texts.length) continue;
     const indent = /^\s*/.exec(texts[line - 1])[0];
-    const text = `${indent}+ ${edit.call}${edit.stream ? " on the stream" : ""}`;
-    const row = element("div", { className: "line fix" }, element("span", { className: "no", textContent: "+" }),
+    const instead = edit.side === "instead";
+    const text = `${indent}${instead ? "" : "+ "}${edit.call}${edit.stream ? " on the stream" : ""}`;
+    const row = element("div", { className: "line fix" }, element("span", { className: "no", textContent: instead ? "~" : "+" }),
       element("pre", { textContent: text, title: edit.text }));
-    rows.splice(rows.findIndex((other) => other.dataset.line === String(line)) + 1, 0, row);
+    const behind = edit.side === "in-front" ? 0 : 1;
+    rows.splice(rows.findIndex((other) => other.dataset.line === String(line)) + behind, 0, row);
   }
   lines.append(...rows);
 }

@@ -117,10 +117,18 @@ fn is_label(missing: &Missing, fix: Edit, label: &Label) -> bool {
 
 /// Whether a change that was tried is the label's edit.
 fn is_edit(edit: &show::Edit, fix: Edit, label: &Label) -> bool {
-    is_call(&edit.call, fix) && is_between(&edit.after, edit.before.as_ref(), fix, label)
+    let is_there = match edit.side {
+        show::Side::InFront => label.lines.fix.is_none_or(|line| {
+            is_file(&edit.after.file, &label.source) && (line as usize) < edit.after.line
+        }),
+        show::Side::Behind | show::Side::Instead => is_between(&edit.after, edit.before.as_ref(), fix, label),
+    };
+    is_call(&edit.call, fix) && is_there
 }
 
+/// Whether a call of the host or of a kernel is that edit.
 fn is_call(call: &str, fix: Edit) -> bool {
+    let call = call.trim_start_matches("nvshmemx_").trim_start_matches("nvshmem_");
     call.trim_end_matches("_all") == fix.name()
 }
 
@@ -255,7 +263,8 @@ mod tests {
     fn a_fix_that_was_tried_is_the_proposal() {
         let label = label(Some(Class::Race), Some(Edit::Quiet));
         let fix = |call: &str, after, before: Option<usize>| {
-            let edit = show::Edit { call: call.into(), after: place(after), before: before.map(place), stream: false };
+            let (after, before, side) = (place(after), before.map(place), show::Side::Behind);
+            let edit = show::Edit { call: call.into(), after, side, before, stream: false };
             let fix = show::Fix { text: String::new(), proved: true, weakest: true, edits: vec![edit] };
             of(&label, &Finding { fix: Some(fix), ..races(vec![race([10, 20], "put", ("fence", 10, 12))]) }).3
         };

@@ -1,0 +1,138 @@
+//! Changes of kernels that may repair a finding: they follow what its races lack.
+
+use onesided::{At, Place, Result};
+use onesided_ptx::Change::{self, Behind, InFront};
+use onesided_ptx::DeviceCall::{self, Fence, Flush, Quiet, Syncthreads, Syncwarp, Threadfence, ThreadfenceSystem};
+
+use super::edit::Edit;
+use super::fix::{Fix, Kind, Search};
+use super::trial::Trial;
+use crate::kernel::kernel_text;
+use crate::race::{MissingEdge, Race, Side};
+use crate::verdict::VerdictKind;
+
+/// So many changes may be needed together: a flag often needs a fence on both sides, and a strong access.
+const TOGETHER: usize = 3;
+
+impl Search<'_, '_> {
+    /// A change of kernels. Where it makes another edge missing, the next change is tried together with it.
+    pub(super) fn in_kernels(&mut self, found: &VerdictKind) -> Result<Option<Fix>> {
+        if let VerdictKind::Kernel { at, races_with: Some(other), .. } = *found {
+            let changes = at_each(&[Syncwarp, Syncthreads], &[(at, false), (other, true)]);
+            return self.one_of(&[], changes).map(Result::ok);
+        }
+        let (mut edits, mut races) = (Vec::new(), self.races.to_vec());
+        while edits.len() < TOGETHER
+            && let Some(race) = races.first()
+        {
+            let changes = changes_for(race).into_iter().filter(|more| !more.iter().all(|edit| edits.contains(edit)));
+            let changes = changes.collect();
+            match self.one_of(&edits, changes)? {
+                Ok(fix) => return Ok(Some(fix)),
+                Err(others) => {
+                    let goes_on = |left: &[Race]| {
+                        let is_it = |other: &Race| lines(other) == lines(race) && other.missing == race.missing;
+                        !left.is_empty() && !left.iter().any(is_it)
+                    };
+                    let Some((next, left)) = others.into_iter().find(|(_, left)| goes_on(left)) else { break };
+                    (edits, races) = (next, left);
+                }
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Changes that were tried together, and the races that are left with them.
+type Tried = (Vec<Edit>, Vec<Race>);
+
+impl Search<'_, '_> {
+    /// The first of these changes that repairs the finding, together with what was changed before. If none does, what is left with each.
+    fn one_of(&mut self, before: &[Edit], changes: Vec<Vec<Edit>>) -> Result<std::result::Result<Fix, Vec<Tried>>> {
+        let was_weakest = self.is_weakest;
+        self.is_weakest &= before.is_empty(); // not all pairs are tried
+        let all: Vec<Vec<Edit>> = changes.into_iter().map(|change| [before, &change].concat()).collect();
+        self.trials.expect(all.iter().cloned());
+        let mut failed = Vec::new();
+        for edits in all {
+            let trial = self.trials.of(&edits)?;
+            if let Trial::Fails(left) = &trial {
+                failed.push((edits.clone(), left.clone()));
+            }
+            if let Some(fix) = self.judged(Kind::InKernel, edits, trial)? {
+                return Ok(Ok(fix));
+            }
+        }
+        self.is_weakest = was_weakest;
+        Ok(Err(failed))
+    }
+}
+
+/// The two lines of a race.
+fn lines(race: &Race) -> [At; 2] {
+    [race.first.at, race.second.at]
+}
+
+/// What may make the missing edge of a race, the weakest first.
+fn changes_for(race: &Race) -> Vec<Vec<Edit>> {
+    let fences = [Threadfence, ThreadfenceSystem];
+    let instead = |at: At, changes: &[Change]| -> Vec<Vec<Edit>> {
+        changes.iter().filter_map(|&change| edit(at, change)).map(|one| vec![one]).collect()
+    };
+    match race.missing {
+        MissingEdge::Fence { after, before, .. } | MissingEdge::BlocksFence { after, before, .. } => {
+            at_each(&[ThreadfenceSystem, Fence, Quiet], &[(after, true), (before, false)])
+        }
+        MissingEdge::Quiet { after, before } => at_each(&[Fence, Quiet], &[(after, true), (before, false)]),
+        MissingEdge::Flush { after, before } => at_each(&[Flush, Quiet], &[(after, true), (before, false)]),
+        MissingEdge::ReleasingFence { after, flag, .. } => at_each(&fences, &[(after, true), (flag, false)]),
+        MissingEdge::AcquiringFence { read, before, .. } => at_each(&fences, &[(read, true), (before, false)]),
+        MissingEdge::ReadersFence { read, .. } => at_each(&fences, &[(read, true)]),
+        MissingEdge::Threads { after, before, side } => match side {
+            Side::Both => at_each(&[Syncwarp, Syncthreads], &[(after, true), (before, false)]),
+            Side::First => at_each(&[Syncthreads], &[(after, true)]),
+            Side::Second => at_each(&[Syncthreads], &[(before, false)]),
+        },
+        MissingEdge::SystemFence { at } | MissingEdge::GpuFence { at } => {
+            instead(at, &[Change::Gpu, Change::System])
+        }
+        MissingEdge::Scope { at, also, .. } => {
+            let both = |change| [Some(at), also].into_iter().flatten().filter_map(|at| edit(at, change)).collect();
+            Vec::from([Change::Gpu, Change::System].map(both))
+        }
+        MissingEdge::StrongLoad { at } | MissingEdge::StrongStore { at, .. } | MissingEdge::Atomic { at, .. } => {
+            instead(at, &[Change::Volatile])
+        }
+        MissingEdge::PlainLoad { at } => instead(at, &[Change::Plain]),
+        // another protocol is needed, or a call of the host
+        MissingEdge::Synchronize { .. }
+        | MissingEdge::Through { .. }
+        | MissingEdge::Answer { .. }
+        | MissingEdge::Barrier { .. }
+        | MissingEdge::Blocks { .. }
+        | MissingEdge::Wait { .. }
+        | MissingEdge::Copy { .. }
+        | MissingEdge::OneThread { .. }
+        | MissingEdge::OneSize { .. } => Vec::new(),
+    }
+    .into_iter()
+    .filter(|edits: &Vec<Edit>| !edits.is_empty())
+    .collect()
+}
+
+/// Each call at each line, behind it or in front of it.
+fn at_each(calls: &[DeviceCall], places: &[(At, bool)]) -> Vec<Vec<Edit>> {
+    let at = |call: DeviceCall, (at, is_behind)| edit(at, if is_behind { Behind(call) } else { InFront(call) });
+    let all = calls.iter().flat_map(|&call| places.iter().filter_map(move |&place| at(call, place)));
+    all.map(|edit| vec![edit]).collect()
+}
+
+/// A change at a line of a kernel: in a function that was inlined from a file that nobody gave, such as a header of the toolkit, at its call.
+/// `None` if the line is one of the host.
+fn edit(at: At, change: Change) -> Option<Edit> {
+    let Place::Foreign(_) = at.place() else { return None };
+    let own = std::iter::successors(Some(at), At::inlined_at).find(|at| kernel_text(at.file()).is_some());
+    let own = own.unwrap_or(at);
+    let at = At::foreign(own.file(), own.line(), own.column(), own.function());
+    Some(Edit::InKernel { at, change })
+}
