@@ -347,7 +347,8 @@ impl Backend for Sim {
     }
 
     fn module(&self, source: &Source, at: At) -> Result<(SimModule, Vec<KernelInfo>)> {
-        let code = Code::load(source, self.channel.changes_of_kernels()).map_err(|(kind, why)| Error::new(kind, "module", why, at))?;
+        let code = Code::load(source, self.channel.changes_of_kernels())
+            .map_err(|(kind, why)| Error::new(kind, "module", why, at))?;
         let kernels = code.kernels.clone();
         Ok((SimModule(code), kernels))
     }

@@ -23,7 +23,7 @@ pub enum Change {
     Plain,
 }
 
-/// A call that orders others, completes them, or lets threads meet.
+/// A call that orders others, completes them, or lets threads or PEs meet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[expect(clippy::exhaustive_enums, reason = "who shows a change must know each call")]
 pub enum DeviceCall {
@@ -31,20 +31,55 @@ pub enum DeviceCall {
     Syncwarp,
     /// `__syncthreads`.
     Syncthreads,
+    /// `cluster.sync` of cooperative groups.
+    ClusterSync,
     /// `__threadfence`.
     Threadfence,
     /// `__threadfence_system`.
     ThreadfenceSystem,
+    /// `fence.proxy.async`, for shared memory.
+    ProxyFence,
+    /// `cp.async.wait_all`.
+    CopyWait,
+    /// `cp.async.bulk.wait_group 0`, behind a commit.
+    BulkWait,
     /// `nvshmem_fence`.
     Fence,
     /// `nvshmemx_flush`.
     Flush,
     /// `nvshmem_quiet`.
     Quiet,
+    /// `nvshmem_sync_all`, by one thread.
+    SyncAll,
+    /// `nvshmemx_sync_all_block`.
+    SyncAllBlock,
+    /// `nvshmem_barrier_all`, by one thread.
+    BarrierAll,
+    /// `nvshmemx_barrier_all_block`.
+    BarrierAllBlock,
 }
 
 impl DeviceCall {
-    /// Its name in CUDA C++.
+    /// All of them.
+    const ALL: [Self; 15] = [
+        Self::Syncwarp,
+        Self::Syncthreads,
+        Self::ClusterSync,
+        Self::Threadfence,
+        Self::ThreadfenceSystem,
+        Self::ProxyFence,
+        Self::CopyWait,
+        Self::BulkWait,
+        Self::Fence,
+        Self::Flush,
+        Self::Quiet,
+        Self::SyncAll,
+        Self::SyncAllBlock,
+        Self::BarrierAll,
+        Self::BarrierAllBlock,
+    ];
+
+    /// Its name in CUDA C++, or in PTX where CUDA C++ has none.
     ///
     /// ```
     /// assert_eq!(onesided_ptx::DeviceCall::Quiet.name(), "nvshmem_quiet");
@@ -53,30 +88,60 @@ impl DeviceCall {
         match self {
             Self::Syncwarp => "__syncwarp",
             Self::Syncthreads => "__syncthreads",
+            Self::ClusterSync => "cluster.sync",
             Self::Threadfence => "__threadfence",
             Self::ThreadfenceSystem => "__threadfence_system",
+            Self::ProxyFence => "fence.proxy.async.shared::cta",
+            Self::CopyWait => "cp.async.wait_all",
+            Self::BulkWait => "cp.async.bulk.wait_group 0",
             Self::Fence => "nvshmem_fence",
             Self::Flush => "nvshmemx_flush",
             Self::Quiet => "nvshmem_quiet",
+            Self::SyncAll => "nvshmem_sync_all",
+            Self::SyncAllBlock => "nvshmemx_sync_all_block",
+            Self::BarrierAll => "nvshmem_barrier_all",
+            Self::BarrierAllBlock => "nvshmemx_barrier_all_block",
         }
     }
 
-    /// The instruction. Threads that meet come all; what one thread orders is ordered by a thread that makes the access.
-    fn instruction<'a>(self, line: u32, guard: Option<(&'a str, bool)>) -> Instruction<'a> {
-        let make = |guard, opcode, modifiers: &[&'a str], operands| {
-            let modifiers = modifiers.to_vec();
-            Instruction { line, guard, opcode, modifiers, operands }
-        };
+    /// Its instructions, without their operands: words with dots.
+    fn words(self) -> &'static [&'static str] {
         match self {
-            Self::Syncwarp => make(None, "bar", &["warp", "sync"], vec![Operand::Bits(0xffff_ffff)]),
-            Self::Syncthreads => make(None, "bar", &["sync"], vec![Operand::Bits(0)]),
-            Self::Threadfence => make(guard, "membar", &["gl"], Vec::new()),
-            Self::ThreadfenceSystem => make(guard, "membar", &["sys"], Vec::new()),
-            Self::Fence | Self::Flush | Self::Quiet => {
-                let function = Operand::Name { name: self.name(), offset: 0 };
-                make(guard, "call", &["uni"], vec![function, Operand::List(Vec::new())])
-            }
+            Self::Syncwarp => &["bar.warp.sync"],
+            Self::Syncthreads => &["bar.sync"],
+            Self::ClusterSync => &["barrier.cluster.arrive.aligned", "barrier.cluster.wait.aligned"],
+            Self::Threadfence => &["membar.gl"],
+            Self::ThreadfenceSystem => &["membar.sys"],
+            Self::ProxyFence => &["fence.proxy.async.shared::cta"],
+            Self::CopyWait => &["cp.async.wait_all"],
+            Self::BulkWait => &["cp.async.bulk.commit_group", "cp.async.bulk.wait_group"],
+            _ => &["call.uni"],
         }
+    }
+
+    /// Whether it is a function of NVSHMEM.
+    fn is_function(self) -> bool {
+        self.words() == ["call.uni"]
+    }
+
+    /// Its instructions. Threads that meet come all; what one thread orders is ordered by a thread that makes the access.
+    fn instructions<'a>(self, line: u32, guard: Option<(&'a str, bool)>) -> impl Iterator<Item = Statement<'a>> {
+        let meets = matches!(self, Self::Syncwarp | Self::Syncthreads | Self::ClusterSync);
+        let guard = guard.filter(|_| !meets);
+        self.words().iter().map(move |words| {
+            let mut words = words.split('.');
+            let opcode = words.next().unwrap_or_default();
+            let operands = match self {
+                Self::Syncwarp => vec![Operand::Bits(0xffff_ffff)],
+                Self::Syncthreads => vec![Operand::Bits(0)],
+                Self::BulkWait if words.clone().last() == Some("wait_group") => vec![Operand::Bits(0)],
+                _ if self.is_function() => {
+                    vec![Operand::Name { name: self.name(), offset: 0 }, Operand::List(Vec::new())]
+                }
+                _ => Vec::new(),
+            };
+            Statement::Instruction(Instruction { line, guard, opcode, modifiers: words.collect(), operands })
+        })
     }
 }
 
@@ -92,9 +157,8 @@ pub(crate) fn change(text: &mut Text<'_>, changes: &[Change], is_at: IsAt<'_>) {
             function.body = Some(changed.body(body));
         }
     }
-    let mut called = [DeviceCall::Fence, DeviceCall::Flush, DeviceCall::Quiet].map(DeviceCall::name).to_vec();
-    called.retain(|name| calls_undeclared(text, name));
-    for name in called {
+    let functions = DeviceCall::ALL.into_iter().filter(|call| call.is_function()).map(DeviceCall::name);
+    for name in functions.filter(|name| calls_undeclared(text, name)).collect::<Vec<_>>() {
         text.functions.push(declared(name));
     }
 }
@@ -135,7 +199,7 @@ impl<'a> Changed<'_, 'a> {
                         self.end(&group);
                         for &number in &changes {
                             if let Change::InFront(call) = self.changes[number] {
-                                self.statements.push(Statement::Instruction(call.instruction(line, guard)));
+                                self.statements.extend(call.instructions(line, guard));
                             }
                         }
                     }
@@ -153,11 +217,11 @@ impl<'a> Changed<'_, 'a> {
 
     /// Puts calls behind a group.
     fn end(&mut self, group: &Group<'a>) {
-        let behind = group.changes.iter().filter_map(|&number| match self.changes[number] {
-            Change::Behind(call) => Some(Statement::Instruction(call.instruction(group.line, group.guard))),
+        let calls = group.changes.iter().filter_map(|&number| match self.changes[number] {
+            Change::Behind(call) => Some(call),
             _ => None,
         });
-        let behind: Vec<Statement<'a>> = behind.collect();
+        let behind: Vec<Statement<'a>> = calls.flat_map(|call| call.instructions(group.line, group.guard)).collect();
         self.statements.splice(group.end..group.end, behind);
     }
 }

@@ -26,8 +26,8 @@ pub use block::{
     Block, COPIES, Call, Checks, Fault, FaultKind, Idle, Launch, LaunchError, Phase, Stop, Sync, ToldInBlock, Waiting,
     Who, each_lane,
 };
-pub use change::{Change, DeviceCall};
 pub use bytes::{gather, gather_row, in_a_row, scatter, scatter_row};
+pub use change::{Change, DeviceCall};
 pub use demangle::demangle;
 pub use error::Error;
 pub use memory::FlatMemory;

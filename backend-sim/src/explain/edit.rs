@@ -174,7 +174,9 @@ impl fmt::Display for Edit {
 /// What takes the place of an access or a fence of a kernel.
 fn stronger(change: KernelChange) -> &'static str {
     match change {
-        KernelChange::Gpu => "the scope of the GPU (`__threadfence`, `thread_scope_device`) in place of the narrower one",
+        KernelChange::Gpu => {
+            "the scope of the GPU (`__threadfence`, `thread_scope_device`) in place of the narrower one"
+        }
         KernelChange::System => {
             "the scope of the system (`__threadfence_system`, `atomicAdd_system`, `thread_scope_system`) in place of the narrower one"
         }

@@ -2,7 +2,10 @@
 
 use onesided::{At, Place, Result};
 use onesided_ptx::Change::{self, Behind, InFront};
-use onesided_ptx::DeviceCall::{self, Fence, Flush, Quiet, Syncthreads, Syncwarp, Threadfence, ThreadfenceSystem};
+use onesided_ptx::DeviceCall::{
+    self, BarrierAll, BarrierAllBlock, BulkWait, ClusterSync, CopyWait, Fence, Flush, ProxyFence, Quiet, SyncAll,
+    SyncAllBlock, Syncthreads, Syncwarp, Threadfence, ThreadfenceSystem,
+};
 
 use super::edit::Edit;
 use super::fix::{Fix, Kind, Search};
@@ -18,8 +21,15 @@ impl Search<'_, '_> {
     /// A change of kernels. Where it makes another edge missing, the next change is tried together with it.
     pub(super) fn in_kernels(&mut self, found: &VerdictKind) -> Result<Option<Fix>> {
         if let VerdictKind::Kernel { at, races_with: Some(other), .. } = *found {
-            let changes = at_each(&[Syncwarp, Syncthreads], &[(at, false), (other, true)]);
-            return self.one_of(&[], changes).map(Result::ok);
+            let places = [(at, false), (other, true)];
+            let one = [Syncwarp, ProxyFence, CopyWait, BulkWait, Syncthreads, ClusterSync];
+            let waits = [CopyWait, BulkWait].into_iter();
+            let two = waits
+                .flat_map(|wait| places.iter().map(move |&place| [wait, Syncthreads].map(|call| edit_at(call, place))));
+            let two = two.map(|both| both.into_iter().flatten().collect());
+            return self
+                .one_of(&[], at_each(&one, &places).into_iter().chain(two).collect())
+                .map(std::result::Result::ok);
         }
         let (mut edits, mut races) = (Vec::new(), self.races.to_vec());
         while edits.len() < TOGETHER
@@ -93,9 +103,7 @@ fn changes_for(race: &Race) -> Vec<Vec<Edit>> {
             Side::First => at_each(&[Syncthreads], &[(after, true)]),
             Side::Second => at_each(&[Syncthreads], &[(before, false)]),
         },
-        MissingEdge::SystemFence { at } | MissingEdge::GpuFence { at } => {
-            instead(at, &[Change::Gpu, Change::System])
-        }
+        MissingEdge::SystemFence { at } | MissingEdge::GpuFence { at } => instead(at, &[Change::Gpu, Change::System]),
         MissingEdge::Scope { at, also, .. } => {
             let both = |change| [Some(at), also].into_iter().flatten().filter_map(|at| edit(at, change)).collect();
             Vec::from([Change::Gpu, Change::System].map(both))
@@ -104,14 +112,17 @@ fn changes_for(race: &Race) -> Vec<Vec<Edit>> {
             instead(at, &[Change::Volatile])
         }
         MissingEdge::PlainLoad { at } => instead(at, &[Change::Plain]),
+        MissingEdge::Copy { at, before, writes: true } => at_each(&[BulkWait], &[(at, true), (before, false)]),
+        MissingEdge::Barrier { after, before }
+        | MissingEdge::Answer { after, before }
+        | MissingEdge::Through { after, before, .. } => {
+            at_each(&[SyncAll, SyncAllBlock, BarrierAll, BarrierAllBlock], &[(after, true), (before, false)])
+        }
         // another protocol is needed, or a call of the host
         MissingEdge::Synchronize { .. }
-        | MissingEdge::Through { .. }
-        | MissingEdge::Answer { .. }
-        | MissingEdge::Barrier { .. }
         | MissingEdge::Blocks { .. }
         | MissingEdge::Wait { .. }
-        | MissingEdge::Copy { .. }
+        | MissingEdge::Copy { writes: false, .. }
         | MissingEdge::OneThread { .. }
         | MissingEdge::OneSize { .. } => Vec::new(),
     }
@@ -122,9 +133,13 @@ fn changes_for(race: &Race) -> Vec<Vec<Edit>> {
 
 /// Each call at each line, behind it or in front of it.
 fn at_each(calls: &[DeviceCall], places: &[(At, bool)]) -> Vec<Vec<Edit>> {
-    let at = |call: DeviceCall, (at, is_behind)| edit(at, if is_behind { Behind(call) } else { InFront(call) });
-    let all = calls.iter().flat_map(|&call| places.iter().filter_map(move |&place| at(call, place)));
+    let all = calls.iter().flat_map(|&call| places.iter().filter_map(move |&place| edit_at(call, place)));
     all.map(|edit| vec![edit]).collect()
+}
+
+/// A call at a line: behind it, or in front of it.
+fn edit_at(call: DeviceCall, (at, is_behind): (At, bool)) -> Option<Edit> {
+    edit(at, if is_behind { Behind(call) } else { InFront(call) })
 }
 
 /// A change at a line of a kernel: in a function that was inlined from a file that nobody gave, such as a header of the toolkit, at its call.
