@@ -83,7 +83,7 @@ pub use explain::{
 pub use kernel::kernel_text;
 pub use limits::{Bound, Budget};
 pub use lint::{Lint, LintKind, LintSite};
-pub use onesided_ptx::{Change as KernelChange, DeviceCall, Who as KernelThread};
+pub use onesided_ptx::{Beside, Change as KernelChange, DeviceCall, Who as KernelThread};
 pub use pe::{Sim, SimEvent, SimModule, SimProcess, SimStream};
 pub use profile::{Profile, Promises};
 pub use race::{

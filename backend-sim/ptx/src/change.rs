@@ -1,5 +1,6 @@
 //! Changes of a text before it is decoded: a call that is added beside accesses, or a stronger access in place of one.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::source::Location;
@@ -9,10 +10,8 @@ use crate::syntax::{Function, Instruction, Operand, Statement, Text};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[expect(clippy::exhaustive_enums, reason = "who shows a change must know each")]
 pub enum Change {
-    /// Each thread makes the call directly behind its accesses and calls of that line.
-    Behind(DeviceCall),
-    /// Each thread makes the call directly in front of them.
-    InFront(DeviceCall),
+    /// Each thread makes a call beside its accesses and calls of that line.
+    Insert(DeviceCall, Beside),
     /// A fence, or a strong access, gets the scope of the GPU.
     Gpu,
     /// A fence, or a strong access, gets the scope of the system.
@@ -21,6 +20,20 @@ pub enum Change {
     Volatile,
     /// A read-only load becomes a plain one.
     Plain,
+}
+
+/// Where a call is inserted, seen from an access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[expect(clippy::exhaustive_enums, reason = "who shows a change must know each")]
+pub enum Beside {
+    /// Directly behind it.
+    Behind,
+    /// Directly in front of it.
+    InFront,
+    /// Behind the condition under which it is made, so that threads come that do not make it.
+    BehindCondition,
+    /// In front of that condition.
+    InFrontOfCondition,
 }
 
 /// A call that orders others, completes them, or lets threads or PEs meet.
@@ -126,7 +139,8 @@ impl DeviceCall {
 
     /// Its instructions. Threads that meet come all; what one thread orders is ordered by a thread that makes the access.
     fn instructions<'a>(self, line: u32, guard: Option<(&'a str, bool)>) -> impl Iterator<Item = Statement<'a>> {
-        let meets = matches!(self, Self::Syncwarp | Self::Syncthreads | Self::ClusterSync);
+        let group = [Self::Syncwarp, Self::Syncthreads, Self::ClusterSync, Self::SyncAllBlock, Self::BarrierAllBlock];
+        let meets = group.contains(&self);
         let guard = guard.filter(|_| !meets);
         self.words().iter().map(move |words| {
             let mut words = words.split('.');
@@ -153,8 +167,8 @@ pub(crate) fn change(text: &mut Text<'_>, changes: &[Change], is_at: IsAt<'_>) {
     let locations = text.sources.resolve();
     for function in &mut text.functions {
         if let Some(body) = function.body.take() {
-            let changed = Changed { changes, is_at, locations: &locations, statements: Vec::new() };
-            function.body = Some(changed.body(body));
+            let changed = Changed { changes, is_at, locations: &locations, body, inserted: BTreeMap::new() };
+            function.body = Some(changed.made());
         }
     }
     let functions = DeviceCall::ALL.into_iter().filter(|call| call.is_function()).map(DeviceCall::name);
@@ -168,7 +182,9 @@ struct Changed<'f, 'a> {
     changes: &'f [Change],
     is_at: IsAt<'f>,
     locations: &'f [Arc<Location>],
-    statements: Vec<Statement<'a>>,
+    body: Vec<Statement<'a>>,
+    /// What goes in front of a statement, by its number.
+    inserted: BTreeMap<usize, Vec<Statement<'a>>>,
 }
 
 /// Accesses and calls of one line that directly follow each other. They are changed as one: the line may call a function that was inlined.
@@ -176,53 +192,86 @@ struct Changed<'f, 'a> {
 struct Group<'a> {
     /// By their numbers.
     changes: Vec<usize>,
-    /// Behind the last of them.
-    end: usize,
+    /// The last statement of them.
+    last: usize,
     line: u32,
     guard: Option<(&'a str, bool)>,
 }
 
 impl<'a> Changed<'_, 'a> {
-    fn body(mut self, body: Vec<Statement<'a>>) -> Vec<Statement<'a>> {
-        let mut location = None;
-        let mut group = Group::default();
-        for mut statement in body {
-            match &mut statement {
-                Statement::Loc(index) => location = self.locations.get(*index),
+    fn made(mut self) -> Vec<Statement<'a>> {
+        let (mut location, mut group) = (None, Group::default());
+        for number in 0..self.body.len() {
+            match &self.body[number] {
+                Statement::Loc(index) => location = self.locations.get(*index).map(|location| &**location),
                 Statement::Instruction(access) if is_access(access) => {
                     let (line, guard) = (access.line, access.guard);
-                    let location = location.map(|location| &**location);
-                    let is_here = |number: &usize| (self.is_at)(*number, line, location);
+                    let is_here = |change: &usize| (self.is_at)(*change, line, location);
                     let changes: Vec<usize> = (0..self.changes.len()).filter(is_here).collect();
-                    changes.iter().for_each(|&number| strengthen(access, self.changes[number]));
                     if changes != group.changes {
-                        self.end(&group);
-                        for &number in &changes {
-                            if let Change::InFront(call) = self.changes[number] {
-                                self.statements.extend(call.instructions(line, guard));
-                            }
-                        }
+                        self.insert(&group, [Beside::Behind, Beside::BehindCondition]);
+                        group = Group { changes, last: number, line, guard };
+                        self.insert(&group, [Beside::InFront, Beside::InFrontOfCondition]);
                     }
-                    self.statements.push(statement);
-                    group = Group { changes, end: self.statements.len(), line, guard };
-                    continue;
+                    (group.last, group.line, group.guard) = (number, line, guard);
+                    self.strengthen(number, &group.changes);
                 }
                 _ => {}
             }
-            self.statements.push(statement);
         }
-        self.end(&group);
-        self.statements
+        self.insert(&group, [Beside::Behind, Beside::BehindCondition]);
+        let mut all = Vec::with_capacity(self.body.len());
+        for (number, statement) in self.body.into_iter().enumerate() {
+            all.extend(self.inserted.remove(&number).into_iter().flatten());
+            all.push(statement);
+        }
+        all.extend(self.inserted.into_values().flatten());
+        all
     }
 
-    /// Puts calls behind a group.
-    fn end(&mut self, group: &Group<'a>) {
-        let calls = group.changes.iter().filter_map(|&number| match self.changes[number] {
-            Change::Behind(call) => Some(call),
+    /// Inserts calls on one side of a group.
+    fn insert(&mut self, group: &Group<'a>, sides: [Beside; 2]) {
+        for &number in &group.changes {
+            let Change::Insert(call, beside) = self.changes[number] else { continue };
+            let place = match beside {
+                _ if !sides.contains(&beside) => None,
+                Beside::Behind => Some((group.last + 1, group.guard)),
+                Beside::InFront => Some((group.last, group.guard)),
+                Beside::BehindCondition => self.condition_of(group.last).map(|(_, label)| (label + 1, None)),
+                Beside::InFrontOfCondition => self.condition_of(group.last).map(|(branch, _)| (branch, None)),
+            };
+            if let Some((place, guard)) = place {
+                self.inserted.entry(place).or_default().extend(call.instructions(group.line, guard));
+            }
+        }
+    }
+
+    fn strengthen(&mut self, number: usize, changes: &[usize]) {
+        if let Statement::Instruction(access) = &mut self.body[number] {
+            changes.iter().for_each(|&change| strengthen(access, self.changes[change]));
+        }
+    }
+
+    /// The condition under which a statement is reached: the last branch in front of it that goes past it, and the label where it goes.
+    fn condition_of(&self, number: usize) -> Option<(usize, usize)> {
+        let label_of = |name: &str| {
+            let is_it = |other: &Statement<'_>| matches!(other, Statement::Label(label, _) if *label == name);
+            (number + 1..self.body.len()).find(|&at| is_it(&self.body[at]))
+        };
+        let branch = |at: usize| match &self.body[at] {
+            Statement::Instruction(Instruction { opcode: "bra", operands, guard, .. }) => match operands[..] {
+                [Operand::Name { name, .. }] => Some((name, guard.is_some())),
+                _ => None,
+            },
             _ => None,
-        });
-        let behind: Vec<Statement<'a>> = calls.flat_map(|call| call.instructions(group.line, group.guard)).collect();
-        self.statements.splice(group.end..group.end, behind);
+        };
+        (0..number).rev().find_map(|at| {
+            let (name, is_guarded) = branch(at)?;
+            let label = label_of(name)?;
+            // `@p bra here; bra past;`
+            let in_front = at.checked_sub(1).filter(|&other| branch(other).is_some_and(|(_, is_guarded)| is_guarded));
+            Some((if is_guarded { at } else { in_front? }, label))
+        })
     }
 }
 
@@ -296,5 +345,135 @@ fn declared<'a>(name: &'static str) -> Function<'a> {
         required_threads: None,
         cluster: None,
         body: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parser;
+
+    /// Line 3 of the source stores twice, in a function that was inlined, if the thread is the first; line 5 loads.
+    const TEXT: &str = "
+.version 9.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 p) {
+    .reg .pred %p<3>;
+    .reg .b32 %r<3>;
+    .reg .b64 %rd<2>;
+    .loc 1 2 1
+    ld.param.u64 %rd1, [p];
+    mov.u32 %r1, %tid.x;
+    setp.ne.s32 %p1, %r1, 0;
+    @%p1 bra $past;
+    .loc 1 9 5, function_name $name, inlined_at 1 3 7
+    st.global.u32 [%rd1], 1;
+    add.s32 %r1, %r1, 1;
+    @%p2 st.global.u32 [%rd1+4], %r1;
+    .loc 1 4 1
+    atom.global.add.u32 %r2, [%rd1+8], 1;
+$past:
+    .loc 1 5 1
+    ld.global.nc.u32 %r2, [%rd1];
+    fence.acq_rel.gpu;
+    ret;
+}
+.file 1 \"k.cu\"
+";
+
+    /// The instructions of the changed kernel; what was not there before is in brackets.
+    fn changed(changes: &[(u32, Change)]) -> String {
+        let is_at = |number: usize, _, location: Option<&Location>| {
+            let lines = std::iter::successors(location, |location| location.inlined_at.as_deref());
+            lines.into_iter().any(|location| location.line == changes[number].0)
+        };
+        let just: Vec<Change> = changes.iter().map(|(_, change)| *change).collect();
+        let words = |text: &Text<'_>| -> Vec<String> {
+            let body = text.functions.iter().find_map(|function| function.body.as_ref()).unwrap();
+            let instructions = body.iter().filter_map(|statement| match statement {
+                Statement::Instruction(of) => Some(of),
+                _ => None,
+            });
+            let word = |of: &Instruction<'_>| {
+                let guard = of.guard.map_or(String::new(), |(guard, _)| format!("@{guard} "));
+                format!("{guard}{}", [&[of.opcode], &of.modifiers[..]].concat().join("."))
+            };
+            instructions.map(word).collect()
+        };
+        let mut text = parser::parse(TEXT).unwrap();
+        let before = words(&text);
+        change(&mut text, &just, &is_at);
+        crate::decode::module(&text).unwrap();
+        let mut left = before.iter().peekable();
+        let mark = |word: String| match left.next_if(|known| **known == word) {
+            Some(_) => word,
+            None => format!("[{word}]"),
+        };
+        let marked: Vec<String> = words(&text).into_iter().map(mark).collect();
+        marked.join(" ")
+    }
+
+    #[test]
+    fn a_line_is_changed_as_a_whole() {
+        let fence = |beside| changed(&[(3, Change::Insert(DeviceCall::Fence, beside))]);
+        let stores = "@%p1 bra {}st.global.u32 add.s32 @%p2 st.global.u32 {}atom.global.add.u32 {}ld.global.nc.u32";
+        let expected =
+            |places: [&str; 3]| places.iter().fold(stores.to_string(), |text, place| text.replacen("{}", place, 1));
+        for (beside, places) in [
+            (Beside::Behind, ["", "[@%p2 call.uni] ", ""]),
+            (Beside::InFront, ["[call.uni] ", "", ""]),
+            (Beside::BehindCondition, ["", "", "[call.uni] "]),
+        ] {
+            let found = fence(beside);
+            assert!(found.contains(&expected(places)), "{beside:?}: {found}");
+        }
+        let found = fence(Beside::InFrontOfCondition);
+        assert!(found.contains("setp.ne.s32 [call.uni] @%p1 bra st.global.u32"), "{found}");
+    }
+
+    /// All threads come to a barrier, also those that do not make the access.
+    #[test]
+    fn threads_that_meet_come_all() {
+        let found = changed(&[(3, Change::Insert(DeviceCall::Syncthreads, Beside::Behind))]);
+        assert!(found.contains("@%p2 st.global.u32 [bar.sync] atom"), "{found}");
+    }
+
+    #[test]
+    fn two_changes_of_neighbouring_lines() {
+        let behind = |call| Change::Insert(call, Beside::Behind);
+        let found = changed(&[(3, behind(DeviceCall::Quiet)), (4, behind(DeviceCall::Threadfence))]);
+        assert!(found.contains("[@%p2 call.uni] atom.global.add.u32 [membar.gl] ld"), "{found}");
+        let found = changed(&[
+            (5, Change::Insert(DeviceCall::BulkWait, Beside::InFront)),
+            (4, behind(DeviceCall::Threadfence)),
+        ]);
+        assert!(
+            found
+                .contains("atom.global.add.u32 [membar.gl] [cp.async.bulk.commit_group] [cp.async.bulk.wait_group] ld"),
+            "{found}"
+        );
+    }
+
+    #[test]
+    fn accesses_become_stronger() {
+        for (line, change, expected) in [
+            (4, Change::System, "[atom.sys.global.add.u32]"),
+            (5, Change::System, "ld.global.nc.u32 [fence.acq_rel.sys]"),
+            (3, Change::Volatile, "[st.volatile.global.u32] [add.s32] [@%p2 st.volatile.global.u32]"),
+            (5, Change::Plain, "[ld.global.u32]"),
+        ] {
+            let found = changed(&[(line, change)]);
+            let plain = found.replace(['[', ']'], "");
+            assert!(plain.contains(&expected.replace(['[', ']'], "")) && found.contains('['), "{change:?}: {found}");
+        }
+    }
+
+    /// Every call decodes.
+    #[test]
+    fn every_call_is_known() {
+        for call in DeviceCall::ALL {
+            assert!(changed(&[(4, Change::Insert(call, Beside::InFront))]).contains('['), "{call:?}");
+        }
     }
 }

@@ -27,7 +27,7 @@ pub use block::{
     Who, each_lane,
 };
 pub use bytes::{gather, gather_row, in_a_row, scatter, scatter_row};
-pub use change::{Change, DeviceCall};
+pub use change::{Beside, Change, DeviceCall};
 pub use demangle::demangle;
 pub use error::Error;
 pub use memory::FlatMemory;

@@ -203,7 +203,7 @@ impl Module {
     /// made at a line of the PTX, and of the source if that is known.
     ///
     /// ```
-    /// use onesided_ptx::{Change, DeviceCall, Module};
+    /// use onesided_ptx::{Beside, Change, DeviceCall, Module};
     /// let text = ".version 9.0 .target sm_90 .address_size 64
     ///     .visible .entry store(.param .u64 p) {
     ///         .reg .b64 %rd<2>;
@@ -211,7 +211,8 @@ impl Module {
     ///         st.global.u64 [%rd1], 1;
     ///         ret;
     ///     }";
-    /// let module = Module::parse_changed(text, &[Change::Behind(DeviceCall::Fence)], &|_, line, _| line == 5)?;
+    /// let fence = Change::Insert(DeviceCall::Fence, Beside::Behind);
+    /// let module = Module::parse_changed(text, &[fence], &|_, line, _| line == 5)?;
     /// assert_eq!(module.externals()[0].name, "nvshmem_fence");
     /// # Ok::<(), onesided_ptx::Error>(())
     /// ```

@@ -6,7 +6,7 @@ use std::fmt;
 
 use onesided::backend::{Op, SignalUpdate, Values};
 use onesided::{At, Predefined};
-use onesided_ptx::Change as KernelChange;
+use onesided_ptx::{Beside, Change as KernelChange};
 
 use crate::coroutine::Channel;
 use crate::kernel::ChangeAt;
@@ -158,11 +158,14 @@ impl fmt::Display for Edit {
             Edit::PutSignal { put, signal } => {
                 write!(f, "one `put_signal` in place of the put at {put} and the signal at {signal}")
             }
-            Edit::InKernel { at, change: KernelChange::Behind(call) } => {
-                write!(f, "insert `{}` after {at}", call.name())
-            }
-            Edit::InKernel { at, change: KernelChange::InFront(call) } => {
-                write!(f, "insert `{}` before {at}", call.name())
+            Edit::InKernel { at, change: KernelChange::Insert(call, beside) } => {
+                let place = match beside {
+                    Beside::Behind => "after",
+                    Beside::InFront => "before",
+                    Beside::BehindCondition => "after the condition of",
+                    Beside::InFrontOfCondition => "before the condition of",
+                };
+                write!(f, "insert `{}` {place} {at}", call.name())
             }
             Edit::InKernel { at, change } => write!(f, "{} at {at}", stronger(*change)),
             Edit::Replace { at, by: None } => write!(f, "leave out the call at {at}"),
@@ -174,15 +177,11 @@ impl fmt::Display for Edit {
 /// What takes the place of an access or a fence of a kernel.
 fn stronger(change: KernelChange) -> &'static str {
     match change {
-        KernelChange::Gpu => {
-            "the scope of the GPU (`__threadfence`, `thread_scope_device`) in place of the narrower one"
-        }
-        KernelChange::System => {
-            "the scope of the system (`__threadfence_system`, `atomicAdd_system`, `thread_scope_system`) in place of the narrower one"
-        }
+        KernelChange::Gpu => "the scope of the GPU in place of the narrower one",
+        KernelChange::System => "the scope of the system in place of the narrower one",
         KernelChange::Volatile => "a volatile access in place of the plain one",
         KernelChange::Plain => "a plain load in place of the read-only one",
-        KernelChange::Behind(call) | KernelChange::InFront(call) => call.name(),
+        KernelChange::Insert(call, _) => call.name(),
     }
 }
 

@@ -1,7 +1,8 @@
 //! Changes of kernels that may repair a finding: they follow what its races lack.
 
 use onesided::{At, Place, Result};
-use onesided_ptx::Change::{self, Behind, InFront};
+use onesided_ptx::Beside::{self, Behind, BehindCondition, InFront, InFrontOfCondition};
+use onesided_ptx::Change;
 use onesided_ptx::DeviceCall::{
     self, BarrierAll, BarrierAllBlock, BulkWait, ClusterSync, CopyWait, Fence, Flush, ProxyFence, Quiet, SyncAll,
     SyncAllBlock, Syncthreads, Syncwarp, Threadfence, ThreadfenceSystem,
@@ -11,7 +12,7 @@ use super::edit::Edit;
 use super::fix::{Fix, Kind, Search};
 use super::trial::Trial;
 use crate::kernel::kernel_text;
-use crate::race::{MissingEdge, Race, Side};
+use crate::race::{MissingEdge, Part, Race, Side};
 use crate::verdict::VerdictKind;
 
 /// So many changes may be needed together: a flag often needs a fence on both sides, and a strong access.
@@ -21,7 +22,7 @@ impl Search<'_, '_> {
     /// A change of kernels. Where it makes another edge missing, the next change is tried together with it.
     pub(super) fn in_kernels(&mut self, found: &VerdictKind) -> Result<Option<Fix>> {
         if let VerdictKind::Kernel { at, races_with: Some(other), .. } = *found {
-            let places = [(at, false), (other, true)];
+            let places = around(other, at);
             let one = [Syncwarp, ProxyFence, CopyWait, BulkWait, Syncthreads, ClusterSync];
             let waits = [CopyWait, BulkWait].into_iter();
             let two = waits
@@ -91,17 +92,21 @@ fn changes_for(race: &Race) -> Vec<Vec<Edit>> {
     };
     match race.missing {
         MissingEdge::Fence { after, before, .. } | MissingEdge::BlocksFence { after, before, .. } => {
-            at_each(&[ThreadfenceSystem, Fence, Quiet], &[(after, true), (before, false)])
+            at_each(&[ThreadfenceSystem, Fence, Quiet], &[(after, Behind), (before, InFront)])
         }
-        MissingEdge::Quiet { after, before } => at_each(&[Fence, Quiet], &[(after, true), (before, false)]),
-        MissingEdge::Flush { after, before } => at_each(&[Flush, Quiet], &[(after, true), (before, false)]),
-        MissingEdge::ReleasingFence { after, flag, .. } => at_each(&fences, &[(after, true), (flag, false)]),
-        MissingEdge::AcquiringFence { read, before, .. } => at_each(&fences, &[(read, true), (before, false)]),
-        MissingEdge::ReadersFence { read, .. } => at_each(&fences, &[(read, true)]),
+        MissingEdge::Quiet { after, before } => {
+            // a fence orders what is sent, and no get
+            let fetches = race.first.part == Part::Delivery && race.first.pe == race.pe;
+            at_each(if fetches { &[Quiet] } else { &[Fence, Quiet] }, &[(after, Behind), (before, InFront)])
+        }
+        MissingEdge::Flush { after, before } => at_each(&[Flush, Quiet], &[(after, Behind), (before, InFront)]),
+        MissingEdge::ReleasingFence { after, flag, .. } => at_each(&fences, &[(after, Behind), (flag, InFront)]),
+        MissingEdge::AcquiringFence { read, before, .. } => at_each(&fences, &[(read, Behind), (before, InFront)]),
+        MissingEdge::ReadersFence { read, .. } => at_each(&fences, &[(read, Behind)]),
         MissingEdge::Threads { after, before, side } => match side {
-            Side::Both => at_each(&[Syncwarp, Syncthreads], &[(after, true), (before, false)]),
-            Side::First => at_each(&[Syncthreads], &[(after, true)]),
-            Side::Second => at_each(&[Syncthreads], &[(before, false)]),
+            Side::Both => at_each(&[Syncwarp, Syncthreads], &around(after, before)),
+            Side::First => at_each(&[Syncthreads], &[(after, Behind), (after, BehindCondition)]),
+            Side::Second => at_each(&[Syncthreads], &[(before, InFront), (before, InFrontOfCondition)]),
         },
         MissingEdge::SystemFence { at } | MissingEdge::GpuFence { at } => instead(at, &[Change::Gpu, Change::System]),
         MissingEdge::Scope { at, also, .. } => {
@@ -112,11 +117,11 @@ fn changes_for(race: &Race) -> Vec<Vec<Edit>> {
             instead(at, &[Change::Volatile])
         }
         MissingEdge::PlainLoad { at } => instead(at, &[Change::Plain]),
-        MissingEdge::Copy { at, before, writes: true } => at_each(&[BulkWait], &[(at, true), (before, false)]),
+        MissingEdge::Copy { at, before, writes: true } => at_each(&[BulkWait], &[(at, Behind), (before, InFront)]),
         MissingEdge::Barrier { after, before }
         | MissingEdge::Answer { after, before }
         | MissingEdge::Through { after, before, .. } => {
-            at_each(&[SyncAll, SyncAllBlock, BarrierAll, BarrierAllBlock], &[(after, true), (before, false)])
+            at_each(&[SyncAll, SyncAllBlock, BarrierAll, BarrierAllBlock], &around(after, before))
         }
         // another protocol is needed, or a call of the host
         MissingEdge::Synchronize { .. }
@@ -131,15 +136,20 @@ fn changes_for(race: &Race) -> Vec<Vec<Edit>> {
     .collect()
 }
 
+/// Places between two lines for a call that others make, too.
+fn around(after: At, before: At) -> [(At, Beside); 4] {
+    [(after, Behind), (before, InFront), (after, BehindCondition), (before, InFrontOfCondition)]
+}
+
 /// Each call at each line, behind it or in front of it.
-fn at_each(calls: &[DeviceCall], places: &[(At, bool)]) -> Vec<Vec<Edit>> {
+fn at_each(calls: &[DeviceCall], places: &[(At, Beside)]) -> Vec<Vec<Edit>> {
     let all = calls.iter().flat_map(|&call| places.iter().filter_map(move |&place| edit_at(call, place)));
     all.map(|edit| vec![edit]).collect()
 }
 
-/// A call at a line: behind it, or in front of it.
-fn edit_at(call: DeviceCall, (at, is_behind): (At, bool)) -> Option<Edit> {
-    edit(at, if is_behind { Behind(call) } else { InFront(call) })
+/// A call beside a line.
+fn edit_at(call: DeviceCall, (at, beside): (At, Beside)) -> Option<Edit> {
+    edit(at, Change::Insert(call, beside))
 }
 
 /// A change at a line of a kernel: in a function that was inlined from a file that nobody gave, such as a header of the toolkit, at its call.

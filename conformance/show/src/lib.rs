@@ -22,8 +22,8 @@ mod terminal;
 
 pub use event::{Does, Event, Kind, Place};
 pub use finding::{
-    Access, Agent, Cluster, Critical, Edit, Finding, Fix, Lint, Matters, Missing, Part, Race, SCHEMA, Side, Source, Standing,
-    Undelivered, Verdict,
+    Access, Agent, Cluster, Critical, Edit, Finding, Fix, Lint, Matters, Missing, Part, Race, SCHEMA, Side, Source,
+    Standing, Undelivered, Verdict,
 };
 pub use html::html;
 pub use perfetto::perfetto;

@@ -171,6 +171,23 @@ fn sarif_shows_a_race_at_both_lines() {
     insta::assert_snapshot!("sarif", sarif(&small()));
 }
 
+/// A change of a kernel may go in front of its line, or in the place of what is there.
+#[test]
+fn sarif_says_where_a_change_goes() {
+    for (side, words) in [
+        (onesided_show::Side::Behind, "behind this: fence"),
+        (onesided_show::Side::InFront, "in front of this: fence"),
+        (onesided_show::Side::Instead, "in place of this: fence"),
+    ] {
+        let mut finding = small();
+        finding.fix.as_mut().unwrap().edits[0].side = side;
+        assert!(sarif(&finding).contains(words), "{words}");
+        let mut file = Vec::new();
+        finding.write(&mut file).unwrap();
+        assert_eq!(Finding::read("f.json", std::str::from_utf8(&file).unwrap()).unwrap(), finding);
+    }
+}
+
 #[test]
 fn sarif_of_other_findings() {
     let mut finding = small();

@@ -3,8 +3,8 @@
 use onesided::At;
 use onesided_show::{self as show, Finding};
 use onesided_sim::{
-    Access, AgentState, Critical, Edit, Fix, KernelChange, Lint, NoWayBack, Ordering, Part, Race, Shown, Standing, Undelivered,
-    Verdict, VerdictKind,
+    Access, AgentState, Beside, Critical, Edit, Fix, KernelChange, Lint, NoWayBack, Ordering, Part, Race, Shown,
+    Standing, Undelivered, Verdict, VerdictKind,
 };
 
 /// The finding of a verdict: how the run ended, and what each PE was doing then. It has neither the program nor the events.
@@ -23,8 +23,10 @@ pub fn of_verdict(verdict: &Verdict) -> Finding {
 pub fn of_fix(fix: &Fix) -> show::Fix {
     let edit = |(edit, before): (&Edit, &Option<At>)| {
         let side = match *edit {
-            Edit::InKernel { change: KernelChange::Behind(_), .. } => show::Side::Behind,
-            Edit::InKernel { change: KernelChange::InFront(_), .. } => show::Side::InFront,
+            Edit::InKernel { change: KernelChange::Insert(_, beside), .. } => match beside {
+                Beside::Behind | Beside::BehindCondition => show::Side::Behind,
+                Beside::InFront | Beside::InFrontOfCondition => show::Side::InFront,
+            },
             Edit::InKernel { .. } | Edit::Replace { .. } => show::Side::Instead,
             _ => show::Side::Behind,
         };
@@ -49,7 +51,7 @@ pub fn of_fix(fix: &Fix) -> show::Fix {
 /// What a changed kernel has at the line.
 fn name_of(change: KernelChange) -> &'static str {
     match change {
-        KernelChange::Behind(call) | KernelChange::InFront(call) => call.name(),
+        KernelChange::Insert(call, _) => call.name(),
         KernelChange::Gpu => "scope gpu",
         KernelChange::System => "scope sys",
         KernelChange::Volatile => "volatile access",

@@ -118,9 +118,10 @@ fn is_label(missing: &Missing, fix: Edit, label: &Label) -> bool {
 /// Whether a change that was tried is the label's edit.
 fn is_edit(edit: &show::Edit, fix: Edit, label: &Label) -> bool {
     let is_there = match edit.side {
-        show::Side::InFront => label.lines.fix.is_none_or(|line| {
-            is_file(&edit.after.file, &label.source) && (line as usize) < edit.after.line
-        }),
+        show::Side::InFront => label
+            .lines
+            .fix
+            .is_none_or(|line| is_file(&edit.after.file, &label.source) && (line as usize) < edit.after.line),
         show::Side::Behind | show::Side::Instead => is_between(&edit.after, edit.before.as_ref(), fix, label),
     };
     is_call(&edit.call, fix) && is_there
@@ -262,12 +263,15 @@ mod tests {
     #[test]
     fn a_fix_that_was_tried_is_the_proposal() {
         let label = label(Some(Class::Race), Some(Edit::Quiet));
-        let fix = |call: &str, after, before: Option<usize>| {
-            let (after, before, side) = (place(after), before.map(place), show::Side::Behind);
+        let fix_on = |side, call: &str, after, before: Option<usize>| {
+            let (after, before) = (place(after), before.map(place));
             let edit = show::Edit { call: call.into(), after, side, before, stream: false };
             let fix = show::Fix { text: String::new(), proved: true, weakest: true, edits: vec![edit] };
             of(&label, &Finding { fix: Some(fix), ..races(vec![race([10, 20], "put", ("fence", 10, 12))]) }).3
         };
+        let fix = |call: &str, after, before| fix_on(show::Side::Behind, call, after, before);
+        assert_eq!(fix_on(show::Side::InFront, "nvshmem_quiet", 11, None), Some(true));
+        assert_eq!(fix_on(show::Side::InFront, "nvshmemx_quiet", 10, None), Some(false));
         assert_eq!(fix("quiet", 10, Some(12)), Some(true));
         assert_eq!(fix("quiet", 9, Some(12)), Some(true));
         assert_eq!(fix("quiet", 10, None), Some(true));
