@@ -153,3 +153,19 @@ fn the_only_race_matters_if_the_results_differ() {
     assert_eq!(status, 1, "{said}");
     assert!(said.contains("\nIt matters: PE "), "{said}");
 }
+
+/// The text of a kernel, as a user has edited it, is compiled on the machine. Where there is no compiler, the error says how to get one.
+#[test]
+fn the_source_is_compiled_where_a_compiler_is() {
+    for (name, program) in EXAMPLES {
+        let (status, said) = run(program, &["--compile", "--pes", "2"]);
+        if status == 2 && said.contains("NVRTC, which compiles kernels, is not here") {
+            assert!(said.contains("remedy: pip install nvidia-cuda-nvrtc"), "{said}");
+            println!("skipped: {name} --compile, as NVRTC is not here");
+            continue;
+        }
+        assert_eq!(status, 0, "{name}:\n{said}");
+        let (status, said) = run(program, &["--compile", "--broken"]);
+        assert!(status == 1 && said.contains(".cu:"), "{name}:\n{said}");
+    }
+}

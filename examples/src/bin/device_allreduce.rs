@@ -6,9 +6,13 @@
 //! To see it break: `--broken` launches a kernel without the block's barrier behind the wait. Some threads have then waited for
 //! nobody.
 
+#[macro_use]
+#[path = "../kernels/mod.rs"]
+mod kernels;
+
 use std::process::ExitCode;
 
-use onesided::{Backend, Grid, Pe, Result, Source, args, expect_eq};
+use onesided::{Backend, Grid, Pe, Result, args, expect_eq};
 use onesided_harness::{Program, clap, main_with_options};
 
 const THREADS: u32 = 32;
@@ -20,6 +24,8 @@ struct DeviceAllreduce {
     /// Launches the broken twin, whose threads do not wait for each other
     #[arg(long)]
     broken: bool,
+    #[command(flatten)]
+    compile: kernels::Compile,
 }
 
 impl Program for DeviceAllreduce {
@@ -43,7 +49,8 @@ impl Program for DeviceAllreduce {
         let arrived = pe.alloc_zeroed::<u64>(n)?;
         pe.write(&mine, &(0..ROUNDS * ELEMENTS).map(|i| contribution(me, i)).collect::<Vec<_>>())?;
 
-        let module = pe.module(&self.source())?;
+        let source = self.compile.source(&kernel_file!("allreduce"), self.broken);
+        let module = pe.module(&source)?;
         let (kernel, stream) = (module.kernel("allreduce")?, pe.stream()?);
         let grid = Grid::new(1, THREADS).collective();
         for round in 0..ROUNDS {
@@ -70,17 +77,6 @@ impl Program for DeviceAllreduce {
 /// Element `i` of what a PE brings, all rounds in a row.
 fn contribution(pe: usize, i: usize) -> f32 {
     (10 * pe + i) as f32
-}
-
-impl DeviceAllreduce {
-    fn source(&self) -> Source {
-        let text = if self.broken {
-            include_str!("../kernels/allreduce.broken.ptx")
-        } else {
-            include_str!("../kernels/allreduce.ptx")
-        };
-        Source::ptx("allreduce.cu", text).compiled_from("allreduce.cu", include_str!("../kernels/allreduce.cu"))
-    }
 }
 
 fn main() -> ExitCode {

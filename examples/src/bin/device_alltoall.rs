@@ -5,9 +5,13 @@
 //!
 //! To see it break: `--broken` launches the kernel without the quiet.
 
+#[macro_use]
+#[path = "../kernels/mod.rs"]
+mod kernels;
+
 use std::process::ExitCode;
 
-use onesided::{Backend, Grid, Pe, Result, Source, args, expect_eq};
+use onesided::{Backend, Grid, Pe, Result, args, expect_eq};
 use onesided_harness::{Program, clap, main_with_options};
 
 const BLOCKS: u32 = 2;
@@ -20,6 +24,8 @@ struct DeviceAlltoall {
     /// Launches the broken twin, whose PEs meet while puts are on their way
     #[arg(long)]
     broken: bool,
+    #[command(flatten)]
+    compile: kernels::Compile,
 }
 
 impl Program for DeviceAlltoall {
@@ -35,7 +41,8 @@ impl Program for DeviceAlltoall {
         let part = |from: usize, to: usize| (0..ELEMENTS).map(move |i| (1000 * from + 10 * to + i) as i32);
         pe.write(&parts, &(0..n).flat_map(|to| part(me, to)).collect::<Vec<_>>())?;
 
-        let module = pe.module(&self.source())?;
+        let source = self.compile.source(&kernel_file!("alltoall"), self.broken);
+        let module = pe.module(&source)?;
         let stream = pe.stream()?;
         let arguments = args![&received, &parts, ELEMENTS as i32, &arrived];
         let grid = Grid::new(BLOCKS, THREADS).collective();
@@ -49,17 +56,6 @@ impl Program for DeviceAlltoall {
         pe.free(received)?;
         pe.free(parts)?;
         Ok(if me == 0 { format!("all {n} PEs hold {n} parts of {ELEMENTS} elements") } else { String::new() })
-    }
-}
-
-impl DeviceAlltoall {
-    fn source(&self) -> Source {
-        let text = if self.broken {
-            include_str!("../kernels/alltoall.broken.ptx")
-        } else {
-            include_str!("../kernels/alltoall.ptx")
-        };
-        Source::ptx("alltoall.cu", text).compiled_from("alltoall.cu", include_str!("../kernels/alltoall.cu"))
     }
 }
 

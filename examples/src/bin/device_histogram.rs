@@ -4,9 +4,13 @@
 //!
 //! To see it break: `--broken` launches a kernel that fetches a bin and stores it, incremented: counts are lost.
 
+#[macro_use]
+#[path = "../kernels/mod.rs"]
+mod kernels;
+
 use std::process::ExitCode;
 
-use onesided::{Backend, Grid, Pe, Result, Source, args, expect_eq};
+use onesided::{Backend, Grid, Pe, Result, args, expect_eq};
 use onesided_harness::{Program, clap, main_with_options};
 
 const BLOCKS: u32 = 2;
@@ -20,6 +24,8 @@ struct DeviceHistogram {
     /// Launches the broken twin, which counts by a fetch and a store
     #[arg(long)]
     broken: bool,
+    #[command(flatten)]
+    compile: kernels::Compile,
 }
 
 impl Program for DeviceHistogram {
@@ -33,7 +39,8 @@ impl Program for DeviceHistogram {
         let values = pe.alloc::<i32>(VALUES)?;
         pe.write(&values, &(0..VALUES).map(|i| value(me, i) as i32).collect::<Vec<_>>())?;
 
-        let module = pe.module(&self.source())?;
+        let source = self.compile.source(&kernel_file!("histogram"), self.broken);
+        let module = pe.module(&source)?;
         let stream = pe.stream()?;
         let arguments = args![&bins, &values, VALUES as i32];
         // SAFETY: the kernel takes the bins of this PE, as every PE has them, and so many values, all of them numbers of bins.
@@ -55,17 +62,6 @@ impl Program for DeviceHistogram {
 /// Value `i` of a PE: a number of a bin.
 fn value(pe: usize, i: usize) -> usize {
     (i * i + pe) % BINS
-}
-
-impl DeviceHistogram {
-    fn source(&self) -> Source {
-        let text = if self.broken {
-            include_str!("../kernels/histogram.broken.ptx")
-        } else {
-            include_str!("../kernels/histogram.ptx")
-        };
-        Source::ptx("histogram.cu", text).compiled_from("histogram.cu", include_str!("../kernels/histogram.cu"))
-    }
 }
 
 fn main() -> ExitCode {

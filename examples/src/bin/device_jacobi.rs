@@ -6,9 +6,13 @@
 //!
 //! To see it break: `--broken` launches a kernel that waits for the neighbours' rows of one iteration before.
 
+#[macro_use]
+#[path = "../kernels/mod.rs"]
+mod kernels;
+
 use std::process::ExitCode;
 
-use onesided::{Backend, Grid, Pe, Result, Source, args, expect_eq};
+use onesided::{Backend, Grid, Pe, Result, args, expect_eq};
 use onesided_harness::{Program, clap, main_with_options};
 
 const THREADS: u32 = 32;
@@ -25,6 +29,8 @@ struct DeviceJacobi {
     /// Launches the broken twin, which waits for the wrong signal
     #[arg(long)]
     broken: bool,
+    #[command(flatten)]
+    compile: kernels::Compile,
 }
 
 impl Program for DeviceJacobi {
@@ -43,7 +49,8 @@ impl Program for DeviceJacobi {
             pe.write(grids.slice(size..size + COLUMNS), &[HOT; COLUMNS])?;
         }
 
-        let module = pe.module(&self.source())?;
+        let source = self.compile.source(&kernel_file!("jacobi"), self.broken);
+        let module = pe.module(&source)?;
         let stream = pe.stream()?;
         let arguments = args![&grids, rows as i32, COLUMNS as i32, i32::from(self.iterations), &signals];
         let grid = Grid::new(1, THREADS).collective();
@@ -80,17 +87,6 @@ fn alone(rows: usize, iterations: u16) -> Vec<f32> {
         now = next;
     }
     now
-}
-
-impl DeviceJacobi {
-    fn source(&self) -> Source {
-        let text = if self.broken {
-            include_str!("../kernels/jacobi.broken.ptx")
-        } else {
-            include_str!("../kernels/jacobi.ptx")
-        };
-        Source::ptx("jacobi.cu", text).compiled_from("jacobi.cu", include_str!("../kernels/jacobi.cu"))
-    }
 }
 
 fn main() -> ExitCode {

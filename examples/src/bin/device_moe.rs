@@ -7,9 +7,13 @@
 //! To see it break: `--broken` launches a kernel without the block's barrier in front of the signals. They then tell of fewer tokens
 //! than there are, or of some that have not been sent.
 
+#[macro_use]
+#[path = "../kernels/mod.rs"]
+mod kernels;
+
 use std::process::ExitCode;
 
-use onesided::{Backend, Grid, Pe, Result, Source, args, expect_eq};
+use onesided::{Backend, Grid, Pe, Result, args, expect_eq};
 use onesided_harness::{Program, clap, main_with_options};
 
 const THREADS: u32 = 32;
@@ -24,6 +28,8 @@ struct DeviceMoe {
     /// Launches the broken twin, whose signals do not wait for all threads
     #[arg(long)]
     broken: bool,
+    #[command(flatten)]
+    compile: kernels::Compile,
 }
 
 impl Program for DeviceMoe {
@@ -49,7 +55,8 @@ impl Program for DeviceMoe {
         pe.write(&experts, &(0..count).map(|token| expert(me, token, n) as i32).collect::<Vec<_>>())?;
         pe.write(&tokens, &(0..count * WIDTH).map(|i| element(me, i)).collect::<Vec<_>>())?;
 
-        let module = pe.module(&self.source())?;
+        let source = self.compile.source(&kernel_file!("moe_dispatch"), self.broken);
+        let module = pe.module(&source)?;
         let stream = pe.stream()?;
         let number = count as i32;
         let grid = Grid::new(1, THREADS).collective();
@@ -85,18 +92,6 @@ fn expert(pe: usize, token: usize, n: usize) -> usize {
 /// Element `i` of a PE's tokens.
 fn element(pe: usize, i: usize) -> f32 {
     (100 * pe + i) as f32
-}
-
-impl DeviceMoe {
-    fn source(&self) -> Source {
-        let text = if self.broken {
-            include_str!("../kernels/moe_dispatch.broken.ptx")
-        } else {
-            include_str!("../kernels/moe_dispatch.ptx")
-        };
-        Source::ptx("moe_dispatch.cu", text)
-            .compiled_from("moe_dispatch.cu", include_str!("../kernels/moe_dispatch.cu"))
-    }
 }
 
 fn main() -> ExitCode {

@@ -5,9 +5,13 @@
 //!
 //! To see it break: `--broken` launches a producer that does not ask whether a slot is empty.
 
+#[macro_use]
+#[path = "../kernels/mod.rs"]
+mod kernels;
+
 use std::process::ExitCode;
 
-use onesided::{Backend, Grid, Pe, Result, Source, args, expect_eq};
+use onesided::{Backend, Grid, Pe, Result, args, expect_eq};
 use onesided_harness::{Program, clap, main_with_options};
 
 const THREADS: u32 = 32;
@@ -24,6 +28,8 @@ struct DevicePipeline {
     /// Launches the broken twin, which overwrites slots that are in use
     #[arg(long)]
     broken: bool,
+    #[command(flatten)]
+    compile: kernels::Compile,
 }
 
 impl Program for DevicePipeline {
@@ -38,7 +44,8 @@ impl Program for DevicePipeline {
         let sums = pe.alloc_zeroed::<i32>(ELEMENTS)?;
         let (full, empty) = (pe.alloc_zeroed::<u64>(SLOTS)?, pe.alloc_zeroed::<u64>(SLOTS)?);
 
-        let module = pe.module(&self.source())?;
+        let source = self.compile.source(&kernel_file!("pipeline"), self.broken);
+        let module = pe.module(&source)?;
         let (producing, consuming) = (pe.stream()?, pe.stream()?);
         let elements = ELEMENTS as i32;
         let grid = Grid::new(1, THREADS);
@@ -60,17 +67,6 @@ impl Program for DevicePipeline {
         pe.free(staging)?;
         pe.free(slots)?;
         Ok(format!("PE {me} consumed {blocks} blocks of PE {previous}"))
-    }
-}
-
-impl DevicePipeline {
-    fn source(&self) -> Source {
-        let text = if self.broken {
-            include_str!("../kernels/pipeline.broken.ptx")
-        } else {
-            include_str!("../kernels/pipeline.ptx")
-        };
-        Source::ptx("pipeline.cu", text).compiled_from("pipeline.cu", include_str!("../kernels/pipeline.cu"))
     }
 }
 

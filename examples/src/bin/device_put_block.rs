@@ -5,9 +5,13 @@
 //!
 //! To see it break: `--broken` launches the kernel with `put_nbi_block`.
 
+#[macro_use]
+#[path = "../kernels/mod.rs"]
+mod kernels;
+
 use std::process::ExitCode;
 
-use onesided::{Backend, Grid, Pe, Result, Source, args, expect_eq};
+use onesided::{Backend, Grid, Pe, Result, args, expect_eq};
 use onesided_harness::{Program, clap, main_with_options};
 
 const BLOCKS: u32 = 2;
@@ -20,6 +24,8 @@ struct DevicePutBlock {
     /// Launches the broken twin, which overwrites the source of a non-blocking put
     #[arg(long)]
     broken: bool,
+    #[command(flatten)]
+    compile: kernels::Compile,
 }
 
 impl Program for DevicePutBlock {
@@ -33,7 +39,8 @@ impl Program for DevicePutBlock {
         let received = pe.alloc_zeroed::<f32>(ELEMENTS)?;
         let part = pe.alloc_zeroed::<f32>(ELEMENTS)?;
 
-        let module = pe.module(&self.source())?;
+        let source = self.compile.source(&kernel_file!("put_block"), self.broken);
+        let module = pe.module(&source)?;
         let stream = pe.stream()?;
         let arguments = args![&received, &part, ELEMENTS as i32];
         // SAFETY: the kernel takes two pointers and the number of elements behind both, and stays within them.
@@ -46,17 +53,6 @@ impl Program for DevicePutBlock {
         pe.free(part)?;
         pe.free(received)?;
         Ok(format!("PE {me} received {ELEMENTS} elements from {BLOCKS} blocks of PE {previous}"))
-    }
-}
-
-impl DevicePutBlock {
-    fn source(&self) -> Source {
-        let text = if self.broken {
-            include_str!("../kernels/put_block.broken.ptx")
-        } else {
-            include_str!("../kernels/put_block.ptx")
-        };
-        Source::ptx("put_block.cu", text).compiled_from("put_block.cu", include_str!("../kernels/put_block.cu"))
     }
 }
 

@@ -5,9 +5,13 @@
 //!
 //! To see it break: `--broken` launches the kernel without its quiet.
 
+#[macro_use]
+#[path = "../kernels/mod.rs"]
+mod kernels;
+
 use std::process::ExitCode;
 
-use onesided::{Backend, Grid, Pe, Result, Source, args, expect_eq};
+use onesided::{Backend, Grid, Pe, Result, args, expect_eq};
 use onesided_harness::{Program, clap, main_with_options};
 
 #[derive(clap::Args)]
@@ -15,6 +19,8 @@ struct DeviceRing {
     /// Launches the broken twin, which has no quiet
     #[arg(long)]
     broken: bool,
+    #[command(flatten)]
+    compile: kernels::Compile,
 }
 
 impl Program for DeviceRing {
@@ -29,7 +35,8 @@ impl Program for DeviceRing {
         pe.write(&dst, &[-1])?;
         pe.host().barrier_all()?; // nobody puts before it is written
 
-        let module = pe.module(&self.source())?;
+        let source = self.compile.source(&kernel_file!("device_ring"), self.broken);
+        let module = pe.module(&source)?;
         let stream = pe.stream()?;
         // SAFETY: the kernel takes a pointer to one integer, and writes no other memory.
         unsafe { pe.on(&stream).launch(&module.kernel("ring")?, &Grid::new(1, 1), args![&dst])? };
@@ -40,18 +47,6 @@ impl Program for DeviceRing {
         expect_eq(received[0], previous as i32, "what the previous PE's kernel put")?;
         pe.free(dst)?;
         Ok(format!("PE {me} received {} from PE {previous}", received[0]))
-    }
-}
-
-impl DeviceRing {
-    /// The kernel, compiled: so it runs where no compiler is.
-    fn source(&self) -> Source {
-        let text = if self.broken {
-            include_str!("../kernels/device_ring.broken.ptx")
-        } else {
-            include_str!("../kernels/device_ring.ptx")
-        };
-        Source::ptx("device_ring.cu", text).compiled_from("device_ring.cu", include_str!("../kernels/device_ring.cu"))
     }
 }
 

@@ -5,9 +5,13 @@
 //!
 //! To see it break: `--broken` launches a kernel that sends data and signal as two operations, without a fence.
 
+#[macro_use]
+#[path = "../kernels/mod.rs"]
+mod kernels;
+
 use std::process::ExitCode;
 
-use onesided::{Backend, Grid, Pe, Result, Source, args, expect_eq};
+use onesided::{Backend, Grid, Pe, Result, args, expect_eq};
 use onesided_harness::{Program, clap, main_with_options};
 
 const THREADS: u32 = 32;
@@ -19,6 +23,8 @@ struct DeviceRingReduce {
     /// Launches the broken twin, whose signals can overtake the data
     #[arg(long)]
     broken: bool,
+    #[command(flatten)]
+    compile: kernels::Compile,
 }
 
 impl Program for DeviceRingReduce {
@@ -34,7 +40,8 @@ impl Program for DeviceRingReduce {
         let signals = pe.alloc_zeroed::<u64>(2 * n)?;
         pe.write(&mine, &(0..n * CHUNK).map(|i| contribution(me, i)).collect::<Vec<_>>())?;
 
-        let module = pe.module(&self.source())?;
+        let source = self.compile.source(&kernel_file!("ring_reduce"), self.broken);
+        let module = pe.module(&source)?;
         let stream = pe.stream()?;
         let arguments = args![&mine, &slots, &total, CHUNK as i32, &signals];
         let grid = Grid::new(1, THREADS).collective();
@@ -56,17 +63,6 @@ impl Program for DeviceRingReduce {
 /// Element `i` of the array that a PE brings.
 fn contribution(pe: usize, i: usize) -> f32 {
     (10 * pe + i) as f32
-}
-
-impl DeviceRingReduce {
-    fn source(&self) -> Source {
-        let text = if self.broken {
-            include_str!("../kernels/ring_reduce.broken.ptx")
-        } else {
-            include_str!("../kernels/ring_reduce.ptx")
-        };
-        Source::ptx("ring_reduce.cu", text).compiled_from("ring_reduce.cu", include_str!("../kernels/ring_reduce.cu"))
-    }
 }
 
 fn main() -> ExitCode {
