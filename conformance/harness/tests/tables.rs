@@ -18,6 +18,7 @@ tests! {
     a_failing_row_names_its_lines_and_replays,
     all_races_of_a_finding_are_printed_on_demand,
     profiles_are_compared,
+    a_proof_under_spec_covers_stronger_profiles,
     random_rows_have_no_proof,
     a_summary_has_every_row,
     what_is_about_one_run_is_refused,
@@ -29,6 +30,7 @@ fn play(name: &str) -> ExitCode {
         Tickets::NAME => onesided_harness::main_with_options::<Tickets>(),
         Message::NAME => onesided_harness::main(Message),
         Crowd::NAME => onesided_harness::main(Crowd),
+        Streams::NAME => onesided_harness::main(Streams),
         other => panic!("{other} is no program of this file"),
     }
 }
@@ -172,6 +174,37 @@ fn profiles_are_compared() -> std::result::Result<(), Failed> {
     let both = run("tickets", &["--all", "--profile", "all", "--pes", "6", "--tickets", "2", "--schedules", "30"]);
     both.expect(1, "30  fails: wrong result at ")?;
     both.expect(1, &format!("\nnot compared, because not complete: {names}\n"))
+}
+
+// Two streams put at the same time, each to a place of its own: which is first matters where transfers to a PE keep their order.
+program!(Streams, "streams", 2, |pe| {
+    let x = pe.alloc_zeroed::<u32>(4)?;
+    let streams = [pe.stream()?, pe.stream()?];
+    for i in 0..4 {
+        pe.on(&streams[i % 2]).p(x.at(i), 1, 0)?;
+    }
+    for stream in &streams {
+        pe.synchronize(stream)?;
+    }
+    pe.host().barrier_all()?;
+    pe.free(x)?;
+    Ok(String::new())
+});
+
+fn a_proof_under_spec_covers_stronger_profiles() -> std::result::Result<(), Failed> {
+    let streams = |options: &[&str]| run("streams", &[&["--pes", "1", "--all"], options].concat());
+    let alone = streams(&["--profile", "nvlink", "--schedules", "2"]);
+    alone.expect(3, "not proved for 1 PE under nvlink")?;
+    let file = tempfile::NamedTempFile::new()?;
+    let path = file.path().to_str().expect("a path in UTF-8");
+    let said = streams(&["--profile", "all", "--schedules", "2", "--json", path]);
+    said.expect(0, "spec                   1  proved\n")?;
+    said.expect(0, ", bounded by 2 schedules; the proof under spec covers it\n")?;
+    let summary: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(path)?)?;
+    let covered = |row: &serde_json::Value| row["covered_by"] == "spec";
+    let covered: Vec<bool> = summary["rows"].as_array().expect("rows").iter().map(covered).collect();
+    assert_eq!((&summary["status"], covered), (&"ok".into(), vec![false, true, false, true, true, true]));
+    Ok(())
 }
 
 fn random_rows_have_no_proof() -> std::result::Result<(), Failed> {

@@ -24,6 +24,8 @@ pub(super) const SCHEDULES: u64 = 200;
 pub(super) const LIMIT: u64 = 1_000_000;
 /// The most classes behind a finding that are visited to compare outcomes, unless the user gives a time or a number.
 pub(super) const BEHIND: u64 = 20_000;
+/// The same, where a proof covers the search.
+pub(super) const COVERED: u64 = 2_000;
 /// The most PEs and nodes of a simulation.
 const MOST: u64 = 32_000;
 

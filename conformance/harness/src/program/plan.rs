@@ -5,7 +5,9 @@ use std::fmt::Display;
 use onesided_nvshmem::CAPABILITIES;
 use onesided_sim::{Budget, Config, Effort, Explore, Loads, Profile, Quiet, Races, Reduce, Schedule};
 
-use super::options::{BEHIND, Kind, LIMIT, Like, LoadsFind, OnGpus, Options, Output, QuietIs, RacesMean, SCHEDULES};
+use super::options::{
+    BEHIND, COVERED, Kind, LIMIT, Like, LoadsFind, OnGpus, Options, Output, QuietIs, RacesMean, SCHEDULES,
+};
 use super::own::Own;
 use super::{Cores, Facts};
 use crate::say;
@@ -15,7 +17,7 @@ use crate::tool::profiles::Profiles;
 use crate::tool::shortened;
 
 /// Everything that a simulated run depends on besides the program.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub(super) config: Config,
     /// Which backend the simulator is held to.
@@ -63,6 +65,18 @@ pub(super) enum Search {
 pub(super) const LONGEST: usize = 100_000;
 
 impl Plan {
+    /// The same, where a weaker profile has been proved. The search only tells whether this one has as many outcomes, so it ends early, unless the user
+    /// bounds it.
+    pub(super) fn if_covered(&self) -> Plan {
+        let search = match &self.search {
+            Search::InOrder { then: Some(Explore::All { .. }) } if self.behind == BEHIND => {
+                Search::InOrder { then: Some(Explore::All { limit: COVERED }) }
+            }
+            other => other.clone(),
+        };
+        Plan { search, ..self.clone() }
+    }
+
     /// What the options ask for.
     ///
     /// # Errors

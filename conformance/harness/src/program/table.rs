@@ -34,6 +34,8 @@ struct Row {
     profile: Profile,
     /// What is to be run, or why that cannot be.
     plan: Result<Plan, String>,
+    /// What is run in its place where a proof under `spec` covers the row.
+    if_covered: Option<Plan>,
 }
 
 /// What came out of one.
@@ -42,6 +44,8 @@ pub(super) struct Outcome<'a> {
     pub(super) pes: usize,
     pub(super) profile: Profile,
     pub(super) ran: Result<(&'a Plan, Done), String>,
+    /// Whether the program was proved under `spec`, which promises no more than this profile.
+    covered: bool,
 }
 
 /// So many lines are named in a row.
@@ -85,7 +89,9 @@ impl Table {
                 let plan = Plan::new(facts, options, own.clone());
                 let plan =
                     plan.map(|plan| Plan { in_table: true, compares: profiles.len() > 1 && plan.is_all(), ..plan });
-                rows.push(Row { pes, profile, plan });
+                let is_stronger = profile != Profile::Spec && profile.promises().include(&Profile::Spec.promises());
+                let if_covered = plan.as_ref().ok().filter(|plan| is_stronger && plan.is_all()).map(Plan::if_covered);
+                rows.push(Row { pes, profile, plan, if_covered });
             }
         }
         if let Some(Err(why)) =
@@ -110,13 +116,17 @@ impl Table {
         say!("{}\n", self.caption(facts, first));
         say!("{}", self.line("PEs", "profile", if first.is_all() { "classes" } else { "schedules" }, "time", "result"));
         let mut outcomes = Vec::new();
-        for Row { pes, profile, plan } in &self.rows {
-            let ran = plan.as_ref().map_err(Clone::clone).and_then(|plan| match precondition(*pes) {
+        for Row { pes, profile, plan, if_covered } in &self.rows {
+            let is_proof =
+                |outcome: &Outcome<'_>| (outcome.pes, outcome.profile) == (*pes, Profile::Spec) && outcome.is_proof();
+            let if_covered = if_covered.as_ref().filter(|_| outcomes.iter().any(is_proof));
+            let plan = plan.as_ref().map(|plan| if_covered.unwrap_or(plan));
+            let ran = plan.map_err(Clone::clone).and_then(|plan| match precondition(*pes) {
                 Err(why) => Err(format!("cannot run: {why}")),
                 Ok(()) if interrupt::is_wanted() => Err(NOT_RUN.to_string()),
                 Ok(()) => Ok((plan, run::run(main, plan))),
             });
-            let outcome = Outcome { pes: *pes, profile: *profile, ran };
+            let outcome = Outcome { pes: *pes, profile: *profile, ran, covered: if_covered.is_some() };
             self.print(&outcome);
             outcomes.push(outcome);
         }
@@ -178,7 +188,7 @@ impl Table {
     }
 
     fn print(&self, outcome: &Outcome<'_>) {
-        let Outcome { pes, profile, ran } = outcome;
+        let Outcome { pes, profile, ran, .. } = outcome;
         let (number, time) = match ran {
             Err(_) | Ok((_, Done { end: End::Error(_), .. })) => (String::new(), String::new()),
             Ok((plan, done)) => {
@@ -220,8 +230,14 @@ impl Table {
         relations: &[String],
         status: Status,
     ) -> Value {
-        let rows = outcomes.iter().map(|Outcome { pes, profile, ran }| match ran {
-            Ok((plan, done)) => json::summary(facts, plan, done),
+        let rows = outcomes.iter().map(|Outcome { pes, profile, ran, covered }| match ran {
+            Ok((plan, done)) => {
+                let mut row = json::summary(facts, plan, done);
+                if *covered {
+                    row["covered_by"] = Profile::Spec.name().into();
+                }
+                row
+            }
             Err(why) => json!({ "pes": pes, "profile": profile.name(), "status": "not run", "error": why }),
         });
         json!({
@@ -248,6 +264,15 @@ impl<'a> Outcome<'a> {
         plan.replay_line(&run.schedule, &format!("--pes {} --profile {} --finding", self.pes, self.profile))
     }
 
+    /// Whether the program was proved, without an assumption.
+    fn is_proof(&self) -> bool {
+        let is_all = |(plan, done): &(&Plan, Done)| {
+            let Explored { complete, polls, .. } = done.explored;
+            plan.is_all() && done.end == End::Fine && complete && !polls && !done.has_more_outcomes
+        };
+        self.ran.as_ref().is_ok_and(is_all)
+    }
+
     /// What came out, in a few words.
     fn result(&self) -> String {
         let (plan, done) = match &self.ran {
@@ -266,7 +291,8 @@ impl<'a> Outcome<'a> {
             (End::GivenUp, Some(run)) => format!("not complete: {}", headline(&run.verdict)),
             (End::Bounded | End::Interrupted, _) => {
                 let bound = explored.bound.map(|bound| format!(", {bound}")).unwrap_or_default();
-                format!("not complete: {}{of}{bound}", explored.schedules)
+                let covered = if self.covered { "; the proof under spec covers it" } else { "" };
+                format!("not complete: {}{of}{bound}{covered}", explored.schedules)
             }
             _ if plan.is_all() => "proved".to_string(),
             _ => match explored.classes {
@@ -328,6 +354,7 @@ impl Status {
             Err(_) => Status::Ok, // the program says itself that it is not for so many PEs
             Ok((_, done)) => match done.end {
                 End::Fine => Status::Ok,
+                End::Bounded if outcome.covered => Status::Ok,
                 End::Bounded | End::GivenUp => Status::NotComplete,
                 End::Interrupted => Status::Interrupted,
                 End::Error(_) => Status::Error,
