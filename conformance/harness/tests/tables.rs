@@ -184,6 +184,7 @@ program!(Streams, "streams", 2, |pe| {
         pe.on(&streams[i % 2]).p(x.at(i), 1, 0)?;
     }
     for stream in &streams {
+        pe.on(stream).quiet()?;
         pe.synchronize(stream)?;
     }
     pe.host().barrier_all()?;
