@@ -183,11 +183,9 @@ program!(Streams, "streams", 2, |pe| {
     for i in 0..4 {
         pe.on(&streams[i % 2]).p(x.at(i), 1, 0)?;
     }
-    for stream in &streams {
-        pe.on(stream).quiet()?;
-        pe.synchronize(stream)?;
-    }
-    pe.host().barrier_all()?;
+    pe.synchronize(&streams[1])?;
+    pe.on(&streams[0]).barrier_all()?;
+    pe.synchronize(&streams[0])?;
     pe.free(x)?;
     Ok(String::new())
 });
