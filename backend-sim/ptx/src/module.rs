@@ -287,7 +287,7 @@ impl Module {
     /// How a place reads: `ring.cu:12`, or the line of the PTX if the source is not known.
     pub fn describe(&self, place: Place) -> String {
         match self.place(place) {
-            (_, Some(location)) => location.to_string(),
+            (_, Some(location)) => location.of_the_user().to_string(),
             (line, None) => format!("PTX line {line}"),
         }
     }

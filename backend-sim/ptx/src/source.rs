@@ -20,6 +20,29 @@ pub struct Location {
     pub inlined_at: Option<Arc<Location>>,
 }
 
+impl Location {
+    /// The line of the user that calls a function of the toolkit, if this is a line of such a function. Lines within CUDA's headers, and those of CCCL,
+    /// help nobody.
+    pub fn of_the_user(&self) -> &Location {
+        let mut lines = std::iter::successors(Some(self), |of| of.inlined_at.as_deref());
+        lines.find(|of| !is_of_the_toolkit(&of.file)).unwrap_or(self)
+    }
+}
+
+/// Whether a file is a header of CUDA or CCCL: of a folder of theirs in an include folder.
+fn is_of_the_toolkit(file: &str) -> bool {
+    let parts: Vec<&str> = file.split(['/', '\\']).collect();
+    let is_header = |at: usize| match parts[at] {
+        "cccl" => true,
+        "include" => matches!(
+            parts.get(at + 1),
+            Some(&("cub" | "thrust" | "cuda" | "cooperative_groups" | "cooperative_groups.h"))
+        ),
+        _ => false,
+    };
+    (0..parts.len()).any(is_header)
+}
+
 impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.file, self.line)?;
@@ -88,4 +111,21 @@ impl Sources<'_> {
 
 fn depth(location: &Location) -> usize {
     std::iter::successors(location.inlined_at.as_ref(), |outer| outer.inlined_at.as_ref()).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_of_the_toolkit_are_known_by_their_folders() {
+        let cuda = "/usr/local/cuda-12.4/targets/x86_64-linux/include";
+        for file in ["cuda/std/detail/libcxx/include/atomic", "cub/block/block_scan.cuh", "cooperative_groups.h"] {
+            assert!(is_of_the_toolkit(&format!("{cuda}/{file}")), "{file}");
+        }
+        assert!(is_of_the_toolkit("nvidia/cu13/include/cccl/cuda/std/__atomic/functions/cuda_ptx_generated.h"));
+        for file in ["ring.cu", "include/ring.cuh", "src/cuda/ring.cuh", "include/mine/cuda/ring.cuh"] {
+            assert!(!is_of_the_toolkit(file), "{file}");
+        }
+    }
 }

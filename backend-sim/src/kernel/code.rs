@@ -115,7 +115,7 @@ impl Code {
 
     fn make_at(&self, place: Place) -> At {
         match self.module.place(place) {
-            (_, Some(location)) => at_of(location),
+            (_, Some(location)) => at_of(location.of_the_user()),
             (line, None) => At::foreign(&self.ptx, line, 0, None),
         }
     }
@@ -208,6 +208,24 @@ mod tests {
         assert_eq!(why(".global .align 8 .b8 nvshmemi_state"), format!("inside.ptx: nvshmemi_state {INSIDE}"));
         let elsewhere = "inside.ptx: other is defined in another module, and modules are not linked";
         assert_eq!(why(".global .align 8 .b8 other"), elsewhere);
+    }
+
+    /// A function of the toolkit that is inlined has the line of the user who calls it; a function of the user has its own.
+    #[test]
+    fn lines_are_those_of_the_user() {
+        let text = |files: &str| {
+            format!(
+                ".version 8.0\n.target sm_90\n.address_size 64\n.extern .func nvshmem_quiet;\n.visible .entry k() {{\n.loc 1 7 3\n\
+                 .loc 2 40 5, function_name $n, inlined_at 1 7 3\ncall.uni nvshmem_quiet, ();\nret;\n}}\n{files}"
+            )
+        };
+        let own = ("/opt/include/mine.cuh", "/opt/include/mine.cuh:40, inlined at k.cu:7");
+        for (header, expected) in [("/opt/include/cuda/atomic", "k.cu:7"), own] {
+            let text = text(&format!(".file 1 \"k.cu\"\n.file 2 \"{header}\"\n"));
+            let code = Code::load(&Source::ptx(header, text), &[]).unwrap();
+            let call = code.module.externals()[0].called_at.unwrap();
+            assert_eq!(format!("{:#}", code.at(call)), expected);
+        }
     }
 
     /// To find an error takes seconds, where a text is compiled: it is found once for all PEs and runs.
