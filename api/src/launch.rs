@@ -40,6 +40,8 @@ pub struct Grid {
     pub shared: u32,
     /// Which blocks run at the same time.
     pub together: Together,
+    /// The blocks of a cluster in each dimension, if the launch says it: see [`Grid::clusters`].
+    pub cluster: Option<[u32; 3]>,
 }
 
 /// Which blocks of a launch are sure to run at the same time.
@@ -85,7 +87,7 @@ impl Grid {
     /// So many blocks of so many threads each.
     pub fn new(blocks: impl Into<Dims>, threads: impl Into<Dims>) -> Grid {
         let (Dims(blocks), Dims(threads)) = (blocks.into(), threads.into());
-        Grid { blocks, threads, shared: 0, together: Together::Nothing }
+        Grid { blocks, threads, shared: 0, together: Together::Nothing, cluster: None }
     }
 
     /// Each block has so many bytes of shared memory besides what the kernel declares.
@@ -106,6 +108,20 @@ impl Grid {
         Grid { together: Together::AllPes, ..self }
     }
 
+    /// So many blocks form a cluster, whose blocks run at the same time and reach each other's shared memory: 1 to 8 in all, and in each dimension the
+    /// grid has a multiple of them (`cudaLaunchKernelEx` with `cudaLaunchAttributeClusterDimension`; GPUs from sm_90 on). A kernel with
+    /// `__cluster_dims__` has its clusters without this call, and can be launched with no others.
+    ///
+    /// ```
+    /// use onesided::Grid;
+    /// assert_eq!(Grid::new(4, 32).clusters(2).cluster, Some([2, 1, 1]));
+    /// ```
+    #[must_use]
+    pub fn clusters(self, blocks: impl Into<Dims>) -> Grid {
+        let Dims(blocks) = blocks.into();
+        Grid { cluster: Some(blocks), ..self }
+    }
+
     fn check(&self, call: Call) -> Result<()> {
         let threads = self.threads.iter().try_fold(1, |threads: u32, &n| threads.checked_mul(n));
         let [x, y, z] = self.threads;
@@ -120,9 +136,24 @@ impl Grid {
                 format!("a grid of {x} x {y} x {z} blocks; at least 1 and at most 2147483647 x 65535 x 65535");
             return Err(call.refuse(message));
         }
-        Ok(())
+        let Some([cx, cy, cz]) = self.cluster else { return Ok(()) };
+        let blocks = [cx, cy, cz].iter().fold(1, |blocks: u64, &n| blocks.saturating_mul(n.into()));
+        if blocks == 0 || blocks > MOST_IN_CLUSTER {
+            return Err(
+                call.refuse(format!("clusters of {cx} x {cy} x {cz} blocks; they have 1 to {MOST_IN_CLUSTER} in all"))
+            );
+        }
+        match x.is_multiple_of(cx) && y.is_multiple_of(cy) && z.is_multiple_of(cz) {
+            true => Ok(()),
+            false => Err(call.refuse(format!(
+                "a grid of {x} x {y} x {z} blocks in clusters of {cx} x {cy} x {cz}: in each dimension, it has a multiple of a cluster's blocks"
+            ))),
+        }
     }
 }
+
+/// Blocks of a cluster on every GPU that has clusters.
+const MOST_IN_CLUSTER: u64 = 8;
 
 /// An argument of a kernel. [`args!`](crate::args) makes a list of them.
 ///

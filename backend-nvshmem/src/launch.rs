@@ -131,12 +131,8 @@ impl Nvshmem {
             (&mut many_words[..], &mut many_pointers[..])
         };
         self.fill(words, pointers, request.arguments, at)?;
-        let mut cooperative = sys::CUlaunchAttribute {
-            id: sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
-            pad: Default::default(),
-            value: sys::CUlaunchAttributeValue { cooperative: 1 },
-        };
-        let config = config(request.grid, stream, &mut cooperative);
+        let (mut attributes, count) = attributes(request.grid);
+        let config = config(request.grid, stream, &mut attributes[..count]);
         // SAFETY: a kernel of a loaded module and a stream of the same context, and as many pointers to values as the kernel has
         // parameters, each of the parameter's size, as `Pe` checked. What the kernel does with them is the caller's promise.
         let mut launch = || unsafe {
@@ -190,7 +186,7 @@ impl Nvshmem {
         request: &LaunchRequest<'_, CudaModule>,
         at: At,
     ) -> Result<()> {
-        let Grid { blocks, threads, shared, together } = *request.grid;
+        let Grid { blocks, threads, shared, together, cluster } = *request.grid;
         let refuse = |why: String| Err(Error::invalid(CALL, format!("{}: {why}", request.name), at));
         let failed = |error| device(CALL, error, at);
         let per_block: u32 = threads.iter().product();
@@ -198,6 +194,21 @@ impl Nvshmem {
             let Limits { threads: most, registers, .. } = limits;
             let (threads, registers) = (count(per_block, "thread"), count(*registers, "register"));
             return refuse(format!("{threads} in a block; with {registers} a thread it runs {most}"));
+        }
+        if let Some(compiled) = limits.cluster {
+            let text = |[x, y, z]: [u32; 3]| format!("{x} x {y} x {z}");
+            if let Some(other) = cluster.filter(|other| *other != compiled) {
+                let [other, compiled] = [other, compiled].map(text);
+                return refuse(format!(
+                    "clusters of {other} blocks; it was compiled for clusters of {compiled} blocks"
+                ));
+            }
+            if (0..3).any(|axis| !blocks[axis].is_multiple_of(compiled[axis])) {
+                let [blocks, compiled] = [blocks, compiled].map(text);
+                return refuse(format!(
+                    "a grid of {blocks} blocks in clusters of {compiled}: in each dimension, it has a multiple of a cluster's blocks"
+                ));
+            }
         }
         if shared > PLAIN_SHARED.saturating_sub(limits.shared) {
             self.device().bind(CALL, at)?;
@@ -256,10 +267,27 @@ impl Nvshmem {
     }
 }
 
+/// What is special about a launch, and how much of it there is.
+#[inline]
+fn attributes(grid: &Grid) -> ([sys::CUlaunchAttribute; 2], usize) {
+    use sys::CUlaunchAttributeID as Id;
+    let attribute = |id, value| sys::CUlaunchAttribute { id, pad: Default::default(), value };
+    // `nvshmemx_collective_launch` takes kernels of the runtime API only. It too makes a cooperative launch, but on a
+    // stream of its own.
+    let cooperative = attribute(Id::CU_LAUNCH_ATTRIBUTE_COOPERATIVE, sys::CUlaunchAttributeValue { cooperative: 1 });
+    let Some([x, y, z]) = grid.cluster else {
+        return ([cooperative; 2], (grid.together != Together::Nothing).into());
+    };
+    let dims = sys::CUlaunchAttributeValue_union__bindgen_ty_1 { x, y, z };
+    let cluster =
+        attribute(Id::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, sys::CUlaunchAttributeValue { clusterDim: dims });
+    ([cluster, cooperative], 1 + usize::from(grid.together != Together::Nothing))
+}
+
 /// What the driver is told of a grid.
 #[inline]
-fn config(grid: &Grid, stream: &CudaStream, cooperative: &mut sys::CUlaunchAttribute) -> sys::CUlaunchConfig {
-    let Grid { blocks: [x, y, z], threads: [tx, ty, tz], shared, together } = *grid;
+fn config(grid: &Grid, stream: &CudaStream, attributes: &mut [sys::CUlaunchAttribute]) -> sys::CUlaunchConfig {
+    let Grid { blocks: [x, y, z], threads: [tx, ty, tz], shared, .. } = *grid;
     sys::CUlaunchConfig {
         gridDimX: x,
         gridDimY: y,
@@ -269,10 +297,8 @@ fn config(grid: &Grid, stream: &CudaStream, cooperative: &mut sys::CUlaunchAttri
         blockDimZ: tz,
         sharedMemBytes: shared,
         hStream: stream.cu_stream(),
-        attrs: cooperative,
-        // `nvshmemx_collective_launch` takes kernels of the runtime API only. It too makes a cooperative launch, but on a
-        // stream of its own.
-        numAttrs: (together != Together::Nothing).into(),
+        attrs: attributes.as_mut_ptr(),
+        numAttrs: attributes.len() as u32,
     }
 }
 
@@ -294,6 +320,8 @@ pub(crate) struct Limits {
     registers: u32,
     /// Bytes of shared memory that it declares.
     shared: u32,
+    /// The blocks of its clusters in each dimension, if it was compiled for clusters.
+    cluster: Option<[u32; 3]>,
     /// The last answer.
     resident: Cell<Option<Resident>>,
 }
@@ -315,10 +343,17 @@ impl Limits {
             unsafe { result::function::get_function_attribute(function.0, what) }.map(|value| value.max(0) as u32)
         };
         use CUfunction_attribute as F;
+        let cluster = [
+            F::CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH,
+            F::CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT,
+            F::CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH,
+        ];
         Ok(Limits {
             threads: ask(F::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
             registers: ask(F::CU_FUNC_ATTRIBUTE_NUM_REGS)?,
             shared: ask(F::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?,
+            // a driver that does not know clusters loads no kernel that has them
+            cluster: Some(cluster.map(|what| ask(what).unwrap_or(0))).filter(|cluster| !cluster.contains(&0)),
             resident: Cell::new(None),
         })
     }

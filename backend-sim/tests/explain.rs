@@ -46,7 +46,7 @@ fn edits(fix: &Fix) -> Vec<(&'static str, u32, bool)> {
         Edit::PutSignal { put, .. } => ("put_signal", put.line(), false),
         Edit::Meet { after, .. } => ("meet", after.line(), false),
         Edit::Synchronize { after, .. } => ("synchronize", after.line(), false),
-        Edit::Replace { .. } => unreachable!("a fix takes nothing away"),
+        Edit::InKernel { .. } | Edit::Replace { .. } => unreachable!("it has no kernels, and a fix takes nothing away"),
     };
     fix.edits.iter().map(edit).collect()
 }

@@ -133,6 +133,48 @@ fn the_scope_of_a_cluster() {
     ");
 }
 
+/// The kernel was not compiled for clusters.
+#[test]
+fn a_launch_makes_clusters() {
+    let launched = |clusters: Option<u32>, expected: [i32; 4]| {
+        move |pe: &Pe<Sim>| {
+            let grid = Grid::new(4, 32);
+            let grid = clusters.map_or(grid, |blocks| grid.clusters(blocks));
+            let seen = numbers(pe, "of_launch", &grid, (4, 4), &[])?;
+            expect_eq(&seen[..], &expected, "blocks of a cluster, and the first one's number")
+        }
+    };
+    prove(2, launched(None, [100, 101, 102, 103]));
+    prove(2, launched(Some(2), [200, 200, 202, 202]));
+    prove(2, launched(Some(4), [400; 4]));
+}
+
+#[test]
+fn launches_that_make_no_clusters() {
+    let refused = |name: &'static str, blocks: (u32, u32), clusters: (u32, u32)| {
+        wrong(1, move |pe| numbers(pe, name, &Grid::new(blocks, 32).clusters(clusters), (1, 1), &[]).map(drop))
+            .lines()
+            .next()
+            .unwrap()
+            .split(" (invalid")
+            .next()
+            .unwrap()
+            .to_string()
+    };
+    let all = [
+        refused("of_launch", (3, 2), (1, 4)),
+        refused("of_launch", (16, 1), (16, 1)),
+        refused("of_launch", (4, 1), (0, 1)),
+        refused("puts", (4, 1), (4, 1)),
+    ];
+    insta::assert_snapshot!(all.join("\n"), @r"
+    PE 0 failed: launch: a grid of 3 x 2 x 1 blocks in clusters of 1 x 4 x 1: in each dimension, it has a multiple of a cluster's blocks
+    PE 0 failed: launch: clusters of 16 x 1 x 1 blocks; they have 1 to 8 in all
+    PE 0 failed: launch: clusters of 0 x 1 x 1 blocks; they have 1 to 8 in all
+    PE 0 failed: launch: puts: clusters of 4 x 1 x 1 blocks; it was compiled for clusters of 2 x 1 x 1 blocks
+    ");
+}
+
 #[test]
 fn grids_that_are_no_clusters() {
     let refused = wrong(1, |pe| numbers(pe, "puts", &Grid::new(3, 32), (1, 1), &[]).map(drop));

@@ -115,3 +115,15 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) narrow(int *data, int *flag
         *seen = *data;
     }
 }
+
+// The launch makes clusters: each block says how many blocks its cluster has, and the number in the first one's memory.
+extern "C" __global__ void of_launch(int *out, const int *in) {
+    __shared__ int first;
+    const cg::cluster_group cluster = cg::this_cluster();
+    if (threadIdx.x == 0) first = in[blockIdx.x];
+    cluster.sync();
+    if (threadIdx.x == 0) {
+        nvshmem_int_p(out + blockIdx.x, 100 * cluster.num_blocks() + *cluster.map_shared_rank(&first, 0), (nvshmem_my_pe() + 1) % nvshmem_n_pes());
+    }
+    cluster.sync();
+}

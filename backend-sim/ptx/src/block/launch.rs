@@ -14,7 +14,7 @@ pub struct Launch {
     pub grid: [u32; 3],
     /// Threads in a block.
     pub block: [u32; 3],
-    /// Blocks in a cluster: what the [kernel](Kernel::cluster) was compiled for. `None`: no blocks form clusters.
+    /// Blocks in a cluster, which are those that the [kernel](Kernel::cluster) was compiled for, if it was. `None`: no blocks form clusters.
     pub cluster: Option<[u32; 3]>,
     /// The bytes of all parameters: each at its [`offset`](crate::Parameter::offset).
     pub parameters: Vec<u8>,
@@ -141,10 +141,10 @@ impl Launch {
         Who::of(std::array::from_fn(|axis| first[axis] + within[axis]), self.block, thread % self.pitch())
     }
 
-    /// Whether the grid can be divided into the clusters that a kernel was compiled for.
+    /// Whether the grid can be divided into its clusters, and whether the kernel was compiled for no others.
     fn check_clusters(&self, kernel: &Kernel) -> Result<(), String> {
         let text = |[x, y, z]: [u32; 3]| format!("{x} x {y} x {z}");
-        if kernel.cluster != self.cluster {
+        if kernel.cluster.is_some() && kernel.cluster != self.cluster {
             let of = |cluster: Option<[u32; 3]>| {
                 cluster.map_or("no clusters".into(), |size| format!("clusters of {} blocks", text(size)))
             };

@@ -125,7 +125,7 @@ impl Machine {
         at: At,
     ) -> Result<Launched, Refused> {
         let LaunchRequest { module: code, kernel, name, grid, arguments } = *request;
-        let Grid { blocks, threads, shared, together } = *grid;
+        let Grid { blocks, threads, shared, together, cluster } = *grid;
         let info = &code.module.kernels()[kernel];
         let resident = (RESIDENT_THREADS / product(threads)).clamp(1, RESIDENT_BLOCKS);
         if together != Together::Nothing && product(blocks) > resident {
@@ -139,8 +139,9 @@ impl Machine {
                 "in the simulator, kernels are launched on a PE's first {STREAMS} streams; make streams once and use them again"
             )));
         }
+        let cluster = cluster.or(info.cluster);
         // a block of a cluster has numbers for whole warps
-        let numbers = if info.cluster.is_some() { product(threads).next_multiple_of(32) } else { product(threads) };
+        let numbers = if cluster.is_some() { product(threads).next_multiple_of(32) } else { product(threads) };
         let local = product(blocks).saturating_mul(numbers + copies_of(info) + 1);
         let names = local.saturating_add(1).saturating_mul(u64::from(STREAMS)).saturating_add(u64::from(FIRST));
         if names >= 1 << self.ordinals {
@@ -150,7 +151,7 @@ impl Machine {
         }
         let mut launch = Launch::new(1, 1);
         (launch.grid, launch.block, launch.dynamic_shared) = (blocks, threads, shared);
-        launch.cluster = info.cluster;
+        launch.cluster = cluster;
         launch.max_steps = self.config.max_instructions;
         launch.checks.races = self.races.is_on();
         launch.checks.order = self.mode.needs.tracking;

@@ -159,3 +159,15 @@ CLUSTER(cluster_scope) {
         out[0] = data[0];
     }
 }
+
+// The kernel was not compiled for clusters: the launch makes some. The last block of each sends how many there are, and what the first one has.
+KERNEL(cluster_of_a_launch) {
+    __shared__ int mine;
+    const cg::cluster_group cluster = cg::this_cluster();
+    if (FIRST) mine = in[0] + 10 + blockIdx.x;
+    cluster.sync();
+    if (cluster.block_rank() == cluster.num_blocks() - 1 && FIRST) {
+        nvshmem_int_p(out + blockIdx.x / cluster.num_blocks(), 1000 * cluster.num_blocks() + *cluster.map_shared_rank(&mine, 0), NEXT);
+    }
+    cluster.sync();
+}

@@ -436,6 +436,7 @@ part! { clusters in "clusters" by run:
     cluster_counted_stores: 2, alone(2, 48);
     cluster_hand_over: 2, grid(2, 32);
     cluster_scope: 2, alone(2, 1);
+    cluster_of_a_launch: 2, alone(4, 32).clusters(2);
 }
 
 part! { extensions in "extensions" by run:
