@@ -148,7 +148,7 @@ impl DeviceCall {
             let operands = match self {
                 Self::Syncwarp => vec![Operand::Bits(0xffff_ffff)],
                 Self::Syncthreads => vec![Operand::Bits(0)],
-                Self::BulkWait if words.clone().last() == Some("wait_group") => vec![Operand::Bits(0)],
+                Self::BulkWait if words.clone().next_back() == Some("wait_group") => vec![Operand::Bits(0)],
                 _ if self.is_function() => {
                     vec![Operand::Name { name: self.name(), offset: 0 }, Operand::List(Vec::new())]
                 }
