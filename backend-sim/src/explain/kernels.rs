@@ -60,21 +60,22 @@ type Tried = (Vec<Edit>, Vec<Race>);
 impl Search<'_, '_> {
     /// The first of these changes that repairs the finding, together with what was changed before. If none does, what is left with each.
     fn one_of(&mut self, before: &[Edit], changes: Vec<Vec<Edit>>) -> Result<std::result::Result<Fix, Vec<Tried>>> {
-        let was_weakest = self.is_weakest;
+        let mut all_fail = self.is_weakest;
         self.is_weakest &= before.is_empty(); // not all pairs are tried
         let all: Vec<Vec<Edit>> = changes.into_iter().map(|change| [before, &change].concat()).collect();
         self.trials.expect(all.iter().cloned());
         let mut failed = Vec::new();
         for edits in all {
             let trial = self.trials.of(&edits)?;
-            if let Trial::Fails(left) = &trial {
-                failed.push((edits.clone(), left.clone()));
+            match &trial {
+                Trial::Fails(left) => failed.push((edits.clone(), left.clone())),
+                _ => all_fail = false,
             }
             if let Some(fix) = self.judged(Kind::InKernel, edits, trial)? {
                 return Ok(Ok(fix));
             }
         }
-        self.is_weakest = was_weakest;
+        self.is_weakest = all_fail;
         Ok(Err(failed))
     }
 }
