@@ -23,14 +23,6 @@ const FIXES: [(&str, &str); 16] = [
         "insert `nvshmem_sync_all` after the condition of slot_filled_again.cu:12: proved; nothing weaker is enough",
     ),
     (
-        "polled_by_a_volatile_load",
-        "`nvshmem_signal_fetch` in place of the load at polled_by_a_volatile_load.cu:12: proved; nothing weaker is enough",
-    ),
-    (
-        "polled_behind_a_fence",
-        "`nvshmem_signal_fetch` in place of the load at polled_behind_a_fence.cu:10: proved; nothing weaker is enough",
-    ),
-    (
         "fence_behind_the_barrier",
         "insert `__syncthreads` before fence_behind_the_barrier.cu:19: proved; nothing weaker is enough",
     ),
