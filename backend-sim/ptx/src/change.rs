@@ -1,7 +1,5 @@
 //! Changes of a text before it is decoded: a call that is added beside accesses, or a stronger access in place of one.
 
-mod fetch;
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -22,8 +20,6 @@ pub enum Change {
     Volatile,
     /// A read-only load becomes a plain one.
     Plain,
-    /// A load of 8 bytes becomes a call of `nvshmem_signal_fetch`.
-    Fetch,
 }
 
 /// Where a call is inserted, seen from an access.
@@ -171,17 +167,13 @@ pub(crate) fn change(text: &mut Text<'_>, changes: &[Change], is_at: IsAt<'_>) {
     let locations = text.sources.resolve();
     for function in &mut text.functions {
         if let Some(body) = function.body.take() {
-            let (inserted, replaced) = (BTreeMap::new(), BTreeMap::new());
-            let changed = Changed { changes, is_at, locations: &locations, body, inserted, replaced };
+            let changed = Changed { changes, is_at, locations: &locations, body, inserted: BTreeMap::new() };
             function.body = Some(changed.made());
         }
     }
     let functions = DeviceCall::ALL.into_iter().filter(|call| call.is_function()).map(DeviceCall::name);
     for name in functions.filter(|name| calls_undeclared(text, name)).collect::<Vec<_>>() {
         text.functions.push(declared(name));
-    }
-    if calls_undeclared(text, fetch::NAME) {
-        text.functions.push(fetch::declaration());
     }
 }
 
@@ -193,8 +185,6 @@ struct Changed<'f, 'a> {
     body: Vec<Statement<'a>>,
     /// What goes in front of a statement, by its number.
     inserted: BTreeMap<usize, Vec<Statement<'a>>>,
-    /// What takes the place of a statement.
-    replaced: BTreeMap<usize, Vec<Statement<'a>>>,
 }
 
 /// Accesses and calls of one line that directly follow each other. They are changed as one: the line may call a function that was inlined.
@@ -233,10 +223,7 @@ impl<'a> Changed<'_, 'a> {
         let mut all = Vec::with_capacity(self.body.len());
         for (number, statement) in self.body.into_iter().enumerate() {
             all.extend(self.inserted.remove(&number).into_iter().flatten());
-            match self.replaced.remove(&number) {
-                Some(others) => all.extend(others),
-                None => all.push(statement),
-            }
+            all.push(statement);
         }
         all.extend(self.inserted.into_values().flatten());
         all
@@ -262,11 +249,6 @@ impl<'a> Changed<'_, 'a> {
     fn strengthen(&mut self, number: usize, changes: &[usize]) {
         if let Statement::Instruction(access) = &mut self.body[number] {
             changes.iter().for_each(|&change| strengthen(access, self.changes[change]));
-            if changes.iter().any(|&change| self.changes[change] == Change::Fetch)
-                && let Some(call) = fetch::fetch(access)
-            {
-                self.replaced.insert(number, call);
-            }
         }
     }
 
@@ -395,8 +377,6 @@ $past:
     .loc 1 5 1
     ld.global.nc.u32 %r2, [%rd1];
     fence.acq_rel.gpu;
-    .loc 1 6 1
-    ld.volatile.global.u64 %rd1, [%rd1+8];
     ret;
 }
 .file 1 \"k.cu\"
@@ -482,7 +462,6 @@ $past:
             (5, Change::System, "ld.global.nc.u32 [fence.acq_rel.sys]"),
             (3, Change::Volatile, "[st.volatile.global.u32] [add.s32] [@%p2 st.volatile.global.u32]"),
             (5, Change::Plain, "[ld.global.u32]"),
-            (6, Change::Fetch, "[add.s64] [st.param.b64] [call.uni] [ld.param.b64]"),
         ] {
             let found = changed(&[(line, change)]);
             let plain = found.replace(['[', ']'], "");

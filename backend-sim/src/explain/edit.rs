@@ -181,7 +181,6 @@ fn stronger(change: KernelChange) -> &'static str {
         KernelChange::System => "the scope of the system in place of the narrower one",
         KernelChange::Volatile => "a volatile access in place of the plain one",
         KernelChange::Plain => "a plain load in place of the read-only one",
-        KernelChange::Fetch => "`nvshmem_signal_fetch` in place of the load",
         KernelChange::Insert(call, _) => call.name(),
     }
 }

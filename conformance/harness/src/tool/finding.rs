@@ -56,7 +56,6 @@ fn name_of(change: KernelChange) -> &'static str {
         KernelChange::System => "scope sys",
         KernelChange::Volatile => "volatile access",
         KernelChange::Plain => "plain load",
-        KernelChange::Fetch => "nvshmem_signal_fetch",
     }
 }
 

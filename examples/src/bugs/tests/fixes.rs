@@ -5,7 +5,7 @@ use onesided_sim::{Config, Effort, Simulation};
 
 /// Bugs of the chapter about kernels that one or two changes of the kernel repair, with what is proposed. The others need another protocol, or are
 /// mistakes of their own, such as a barrier in a branch.
-const FIXES: [(&str, &str); 16] = [
+const FIXES: [(&str, &str); 14] = [
     ("put_then_signal", "insert `nvshmem_fence` after put_then_signal.cu:10: proved; nothing weaker is enough"),
     (
         "signal_before_the_block",
