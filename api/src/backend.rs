@@ -138,6 +138,8 @@ pub struct KernelInfo {
     pub instance: Option<String>,
     /// Its parameters.
     pub parameters: Vec<Parameter>,
+    /// The blocks of its clusters in each dimension, if it was compiled for clusters.
+    pub cluster: Option<[u32; 3]>,
 }
 
 /// The value of a kernel's argument.

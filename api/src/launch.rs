@@ -4,7 +4,7 @@
 #![expect(unsafe_code, reason = "a kernel is code that no type system has seen")]
 
 use crate::at::At;
-use crate::backend::{ArgumentValue, Backend, LaunchRequest};
+use crate::backend::{ArgumentValue, Backend, KernelInfo, LaunchRequest};
 use crate::brand::Brand;
 use crate::buffer::{Buf, RegisteredSymmetric, Slice};
 use crate::call::Call;
@@ -136,19 +136,29 @@ impl Grid {
                 format!("a grid of {x} x {y} x {z} blocks; at least 1 and at most 2147483647 x 65535 x 65535");
             return Err(call.refuse(message));
         }
-        let Some([cx, cy, cz]) = self.cluster else { return Ok(()) };
-        let blocks = [cx, cy, cz].iter().fold(1, |blocks: u64, &n| blocks.saturating_mul(n.into()));
+        Ok(())
+    }
+
+    /// Whether the clusters are those that the kernel was compiled for, if it was, and the grid can be divided into them.
+    fn check_clusters(&self, call: Call, kernel: &KernelInfo) -> Result<()> {
+        let Some(size) = self.cluster.or(kernel.cluster) else { return Ok(()) };
+        let text = |[x, y, z]: [u32; 3]| format!("{x} x {y} x {z}");
+        let refuse = |why: String| Err(call.refuse(format!("{}: {why}", kernel.name)));
+        if let Some(compiled) = kernel.cluster.filter(|compiled| *compiled != size) {
+            let [size, compiled] = [size, compiled].map(text);
+            return refuse(format!("clusters of {size} blocks; it was compiled for clusters of {compiled} blocks"));
+        }
+        let blocks = size.iter().fold(1, |blocks: u64, &n| blocks.saturating_mul(n.into()));
         if blocks == 0 || blocks > MOST_IN_CLUSTER {
-            return Err(
-                call.refuse(format!("clusters of {cx} x {cy} x {cz} blocks; they have 1 to {MOST_IN_CLUSTER} in all"))
-            );
+            return refuse(format!("clusters of {} blocks; they have 1 to {MOST_IN_CLUSTER} in all", text(size)));
         }
-        match x.is_multiple_of(cx) && y.is_multiple_of(cy) && z.is_multiple_of(cz) {
-            true => Ok(()),
-            false => Err(call.refuse(format!(
-                "a grid of {x} x {y} x {z} blocks in clusters of {cx} x {cy} x {cz}: in each dimension, it has a multiple of a cluster's blocks"
-            ))),
+        if (0..3).any(|axis| !self.blocks[axis].is_multiple_of(size[axis])) {
+            let [blocks, size] = [self.blocks, size].map(text);
+            return refuse(format!(
+                "a grid of {blocks} blocks in clusters of {size}: in each dimension, it has a multiple of a cluster's blocks"
+            ));
         }
+        Ok(())
     }
 }
 
@@ -354,7 +364,8 @@ impl<B: Backend> Issue<'_, B> {
     ///
     /// # Errors
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for arguments of another number or size than the kernel's, a
-    /// kernel or a handle of another PE or of an earlier run, a grid or blocks that are too large, too much shared memory, a
+    /// kernel or a handle of another PE or of an earlier run, a grid or blocks that are too large, too much shared memory,
+    /// [clusters](Grid::clusters) that the grid or the kernel cannot have, a
     /// grid that must fit on the GPU at once and does not, or a call on the host: kernels are launched on streams.
     /// [`Unsupported`](crate::ErrorKind::Unsupported) beyond a limit of the simulator that GPUs do not have. A fault inside the
     /// kernel is no error of this call. On GPUs the call that synchronizes with the stream returns it. In the simulator it ends
@@ -380,6 +391,7 @@ impl<B: Backend> Issue<'_, B> {
         let call = self.call("launch", At::caller());
         call.own(kernel.brand, "kernel", "a kernel of a module")?;
         grid.check(call)?;
+        grid.check_clusters(call, kernel.info)?;
         let parameters = &kernel.info.parameters;
         if parameters.len() != arguments.len() {
             let (takes, given) = (count(parameters.len(), "argument"), arguments.len());

@@ -64,12 +64,13 @@ impl Nvshmem {
             Some(functions) => functions,
             None => self.load_code(code, source, &entries, architecture, at)?,
         };
-        let kernel = |gpu::Entry { name, parameters }: gpu::Entry| {
+        let kernel = |(gpu::Entry { name, parameters }, (_, limits)): (gpu::Entry, &(Function, Limits))| {
             let instance = instances.iter().find(|(_, lowered)| *lowered == name).map(|(own, _)| own.clone());
             let parameters = parameters.into_iter().map(|(size, align)| Parameter { size, align }).collect();
-            KernelInfo { name, instance, parameters }
+            KernelInfo { name, instance, parameters, cluster: limits.cluster }
         };
-        Ok((CudaModule { functions }, entries.into_iter().map(kernel).collect()))
+        let kernels = entries.into_iter().zip(functions.iter()).map(kernel).collect();
+        Ok((CudaModule { functions }, kernels))
     }
 
     fn load_code(

@@ -186,7 +186,7 @@ impl Nvshmem {
         request: &LaunchRequest<'_, CudaModule>,
         at: At,
     ) -> Result<()> {
-        let Grid { blocks, threads, shared, together, cluster } = *request.grid;
+        let Grid { blocks, threads, shared, together, .. } = *request.grid;
         let refuse = |why: String| Err(Error::invalid(CALL, format!("{}: {why}", request.name), at));
         let failed = |error| device(CALL, error, at);
         let per_block: u32 = threads.iter().product();
@@ -194,21 +194,6 @@ impl Nvshmem {
             let Limits { threads: most, registers, .. } = limits;
             let (threads, registers) = (count(per_block, "thread"), count(*registers, "register"));
             return refuse(format!("{threads} in a block; with {registers} a thread it runs {most}"));
-        }
-        if let Some(compiled) = limits.cluster {
-            let text = |[x, y, z]: [u32; 3]| format!("{x} x {y} x {z}");
-            if let Some(other) = cluster.filter(|other| *other != compiled) {
-                let [other, compiled] = [other, compiled].map(text);
-                return refuse(format!(
-                    "clusters of {other} blocks; it was compiled for clusters of {compiled} blocks"
-                ));
-            }
-            if (0..3).any(|axis| !blocks[axis].is_multiple_of(compiled[axis])) {
-                let [blocks, compiled] = [blocks, compiled].map(text);
-                return refuse(format!(
-                    "a grid of {blocks} blocks in clusters of {compiled}: in each dimension, it has a multiple of a cluster's blocks"
-                ));
-            }
         }
         if shared > PLAIN_SHARED.saturating_sub(limits.shared) {
             self.device().bind(CALL, at)?;
@@ -321,7 +306,7 @@ pub(crate) struct Limits {
     /// Bytes of shared memory that it declares.
     shared: u32,
     /// The blocks of its clusters in each dimension, if it was compiled for clusters.
-    cluster: Option<[u32; 3]>,
+    pub(crate) cluster: Option<[u32; 3]>,
     /// The last answer.
     resident: Cell<Option<Resident>>,
 }

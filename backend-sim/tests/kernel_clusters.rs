@@ -168,9 +168,9 @@ fn launches_that_make_no_clusters() {
         refused("puts", (4, 1), (4, 1)),
     ];
     insta::assert_snapshot!(all.join("\n"), @r"
-    PE 0 failed: launch: a grid of 3 x 2 x 1 blocks in clusters of 1 x 4 x 1: in each dimension, it has a multiple of a cluster's blocks
-    PE 0 failed: launch: clusters of 16 x 1 x 1 blocks; they have 1 to 8 in all
-    PE 0 failed: launch: clusters of 0 x 1 x 1 blocks; they have 1 to 8 in all
+    PE 0 failed: launch: of_launch: a grid of 3 x 2 x 1 blocks in clusters of 1 x 4 x 1: in each dimension, it has a multiple of a cluster's blocks
+    PE 0 failed: launch: of_launch: clusters of 16 x 1 x 1 blocks; they have 1 to 8 in all
+    PE 0 failed: launch: of_launch: clusters of 0 x 1 x 1 blocks; they have 1 to 8 in all
     PE 0 failed: launch: puts: clusters of 4 x 1 x 1 blocks; it was compiled for clusters of 2 x 1 x 1 blocks
     ");
 }
@@ -180,6 +180,6 @@ fn grids_that_are_no_clusters() {
     let refused = wrong(1, |pe| numbers(pe, "puts", &Grid::new(3, 32), (1, 1), &[]).map(drop));
     insta::assert_snapshot!(refused, @r"
     PE 0 failed: launch: puts: a grid of 3 x 1 x 1 blocks in clusters of 2 x 1 x 1: in each dimension, it has a multiple of a cluster's blocks (invalid argument, backend-sim/tests/hand_over/mod.rs:13)
-      PE 0: failed here; its last call was at backend-sim/tests/hand_over/mod.rs:13
+      PE 0: failed here; its last call was at backend-sim/tests/hand_over/mod.rs:11
     ");
 }

@@ -23,6 +23,17 @@ pub struct Location {
 impl Location {
     /// The line of the user that calls a function of the toolkit, if this is a line of such a function. Lines within CUDA's headers, and those of CCCL,
     /// help nobody.
+    ///
+    /// ```
+    /// let text = ".version 9.0 .target sm_90 .address_size 64 .extern .func nvshmem_quiet;
+    ///     .visible .entry k() { .loc 1 7 3 .loc 2 40 5, function_name $n, inlined_at 1 7 3 call.uni nvshmem_quiet, (); ret; }
+    ///     .file 1 \"k.cu\" .file 2 \"/usr/local/cuda/include/cuda/atomic\"";
+    /// let module = onesided_ptx::Module::parse(text)?;
+    /// let (_, location) = module.place(module.externals()[0].called_at.unwrap());
+    /// assert_eq!(location.unwrap().line, 40);
+    /// assert_eq!(location.unwrap().of_the_user().line, 7);
+    /// # Ok::<(), onesided_ptx::Error>(())
+    /// ```
     pub fn of_the_user(&self) -> &Location {
         let mut lines = std::iter::successors(Some(self), |of| of.inlined_at.as_deref());
         lines.find(|of| !is_of_the_toolkit(&of.file)).unwrap_or(self)

@@ -158,31 +158,31 @@ impl fmt::Display for Edit {
             Edit::PutSignal { put, signal } => {
                 write!(f, "one `put_signal` in place of the put at {put} and the signal at {signal}")
             }
-            Edit::InKernel { at, change: KernelChange::Insert(call, beside) } => {
-                let place = match beside {
-                    Beside::Behind => "after",
-                    Beside::InFront => "before",
-                    Beside::BehindCondition => "after the condition of",
-                    Beside::InFrontOfCondition => "before the condition of",
-                };
-                write!(f, "insert `{}` {place} {at}", call.name())
-            }
-            Edit::InKernel { at, change } => write!(f, "{} at {at}", stronger(*change)),
+            Edit::InKernel { at, change } => write_change(f, *change, at),
             Edit::Replace { at, by: None } => write!(f, "leave out the call at {at}"),
             Edit::Replace { at, by: Some(call) } => write!(f, "`{}` in place of the call at {at}", call.name()),
         }
     }
 }
 
-/// What takes the place of an access or a fence of a kernel.
-fn stronger(change: KernelChange) -> &'static str {
-    match change {
+/// A change of a kernel, in words.
+fn write_change(f: &mut fmt::Formatter<'_>, change: KernelChange, at: &At) -> fmt::Result {
+    let instead = match change {
+        KernelChange::Insert(call, beside) => {
+            let place = match beside {
+                Beside::Behind => "after",
+                Beside::InFront => "before",
+                Beside::BehindCondition => "after the condition of",
+                Beside::InFrontOfCondition => "before the condition of",
+            };
+            return write!(f, "insert `{}` {place} {at}", call.name());
+        }
         KernelChange::Gpu => "the scope of the GPU in place of the narrower one",
         KernelChange::System => "the scope of the system in place of the narrower one",
         KernelChange::Volatile => "a volatile access in place of the plain one",
         KernelChange::Plain => "a plain load in place of the read-only one",
-        KernelChange::Insert(call, _) => call.name(),
-    }
+    };
+    write!(f, "{instead} at {at}")
 }
 
 /// The edits of a simulation, and what they hold back while a program runs.

@@ -21,13 +21,13 @@ use crate::verdict::{After, VerdictKind};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Fix {
-    /// The changes: one, or two that are needed together.
+    /// The changes: one, or several that are needed together: two of hosts, or up to three of kernels.
     pub edits: Vec<Edit>,
     /// For each change the call that a PE makes next. The new call can stand anywhere before it.
     pub before: Vec<Option<At>>,
     /// What the program with these changes was shown to be.
     pub shown: Shown,
-    /// Whether every weaker change was tried, and each one fails: in place of a barrier, a sync too.
+    /// Whether every weaker change was tried, and each one fails: in place of a barrier, a sync too. In kernels, at the lines of the race.
     pub is_weakest: bool,
     /// Whether a sync in place of each barrier was proved right, too.
     pub sync_is_enough: bool,
@@ -200,7 +200,6 @@ pub(super) struct Search<'a, 'b> {
 /// A kind of change: a weaker one is less.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
-    InKernel,
     PutSignal,
     Inserts(Ordering),
 }
@@ -265,7 +264,6 @@ impl Search<'_, '_> {
                     _ => insert.collect(),
                 }
             }
-            Kind::InKernel => Vec::new(),
             Kind::PutSignal => {
                 let pairs = self.calls.puts_and_signals.iter();
                 pairs.map(|&((put, _), signal)| Edit::PutSignal { put, signal }).collect()
@@ -320,11 +318,11 @@ impl Search<'_, '_> {
         {
             self.helping.push(*edit);
         }
-        self.judged(kind, edits, trial)
+        self.judged(Some(kind), edits, trial)
     }
 
-    /// The fix that a trial has shown, if it has shown one.
-    pub(super) fn judged(&mut self, kind: Kind, edits: Vec<Edit>, trial: Trial) -> Result<Option<Fix>> {
+    /// The fix that a trial has shown, if it has shown one. `kind`: that of a change of the host.
+    pub(super) fn judged(&mut self, kind: Option<Kind>, edits: Vec<Edit>, trial: Trial) -> Result<Option<Fix>> {
         let shown = match trial {
             Trial::Fails(_) => return Ok(None),
             Trial::NotTried | Trial::Unseen => {
@@ -344,7 +342,7 @@ impl Search<'_, '_> {
                 Some(_) => false,
             };
         let fix = Fix { edits, before, shown, is_weakest, sync_is_enough };
-        if matches!(shown, Shown::Proved { .. }) || self.lacks.is_none_or(|lacks| kind >= Kind::Inserts(lacks)) {
+        if matches!(shown, Shown::Proved { .. }) || self.lacks.is_none_or(|lacks| kind >= Some(Kind::Inserts(lacks))) {
             return Ok(Some(fix));
         }
         self.is_weakest = false;

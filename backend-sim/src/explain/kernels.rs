@@ -9,7 +9,7 @@ use onesided_ptx::DeviceCall::{
 };
 
 use super::edit::Edit;
-use super::fix::{Fix, Kind, Search};
+use super::fix::{Fix, Search};
 use super::trial::Trial;
 use crate::kernel::kernel_text;
 use crate::race::{MissingEdge, Part, Race, Side};
@@ -71,7 +71,7 @@ impl Search<'_, '_> {
                 Trial::Fails(left) => failed.push((edits.clone(), left.clone())),
                 _ => all_fail = false,
             }
-            if let Some(fix) = self.judged(Kind::InKernel, edits, trial)? {
+            if let Some(fix) = self.judged(None, edits, trial)? {
                 return Ok(Ok(fix));
             }
         }

@@ -100,7 +100,8 @@ impl Code {
                 align: parameter.align as usize,
             };
             let parameters = kernel.parameters.iter().map(parameter).collect();
-            KernelInfo { name: kernel.name.clone(), instance: instances.get(&kernel.name).cloned(), parameters }
+            let instance = instances.get(&kernel.name).cloned();
+            KernelInfo { name: kernel.name.clone(), instance, parameters, cluster: kernel.cluster }
         });
         let kernels = kernels.collect();
         let places = (0..module.places()).map(|_| OnceLock::new()).collect();

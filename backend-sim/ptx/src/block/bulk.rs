@@ -123,15 +123,7 @@ impl Block {
         }
         self.begin_copy(world, thread, index, Bulk::ToShared, (target, bytes), place)?;
         self.copy_reads(thread, index, (source, bytes), place)?;
-        let reads = Touch {
-            thread: index,
-            place,
-            reads: true,
-            writes: false,
-            strength: Strength::Weak,
-            repeats: false,
-            by: By::COPY,
-        };
+        let reads = Touch::read(index, place, By::COPY);
         for offset in (thread.copied..bytes).step_by(8) {
             let from = self.shared_range(index, source + offset, 8, place)?;
             let to = self.shared_range(index, target + offset, 8, place)?;
@@ -180,15 +172,7 @@ impl Block {
         self.begin_copy(world, thread, index, kind, (shared, bytes), place)?;
         for offset in (thread.copied..bytes).step_by(width.into()) {
             let at = self.shared_range(index, shared + offset, width, place)?;
-            let touch = Touch {
-                thread: index,
-                place,
-                reads: true,
-                writes: false,
-                strength: Strength::Weak,
-                repeats: false,
-                by: By::COPY,
-            };
+            let touch = Touch::read(index, place, By::COPY);
             self.touch(world, at, width.into(), touch)?;
             let value = self.shared.load(at, width);
             self.atomic(world, thread, index, form, target.wrapping_add(offset), (value, value), place)?;

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::print;
-use super::shared::{By, Strength, Touch};
+use super::shared::{By, Touch};
 use super::thread::{State, Thread};
 use super::{Block, FaultKind, Halt, Stop, Who};
 use crate::decode::window;
@@ -132,15 +132,7 @@ impl Block {
         let at = self.blocks.place(thread, at as u64) as usize;
         self.shared.bytes[at..at + bytes.len()].copy_from_slice(bytes);
         // It counts as a write of the calling thread, later than any moment that the world knows of.
-        let touch = Touch {
-            thread,
-            place: call.place,
-            reads: false,
-            writes: true,
-            strength: Strength::Weak,
-            repeats: false,
-            by: By::Thread,
-        };
+        let touch = Touch::write(thread, call.place, By::Thread);
         self.shared.touch(at, bytes.len(), (touch, u64::MAX), &self.order, None);
         self.wake(window::SHARED + at as u64, bytes.len() as u64, self.changes.now);
         true

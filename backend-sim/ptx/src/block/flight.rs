@@ -4,7 +4,7 @@
 //! Their bytes move when they are issued, so a missing wait does no harm in the simulator. To find it all the same, each copy is kept here until a thread waits for it. Until then
 //! every access to its words is a race with it, also one of the thread that has issued it.
 
-use super::shared::{By, Strength, Touch};
+use super::shared::{By, Touch};
 use super::{Block, Fault, FaultKind, Halt, Stop};
 use crate::count::count;
 use crate::module::Place;
@@ -183,20 +183,7 @@ impl Block {
     /// A copy may have written its words until now. So a reader must come after the wait for the copy, and not only after its issue.
     fn have_written(&mut self, world: &mut impl World, copy: Copy) -> Result<(), Halt> {
         let Copy { thread, at, bytes, place, .. } = copy;
-        self.touch(
-            world,
-            at,
-            bytes,
-            Touch {
-                thread,
-                place,
-                reads: false,
-                writes: true,
-                strength: Strength::Weak,
-                repeats: false,
-                by: By::Elements,
-            },
-        )
+        self.touch(world, at, bytes, Touch::write(thread, place, By::Elements))
     }
 
     /// Whether an access meets a copy that nobody has waited for.

@@ -312,6 +312,18 @@ pub(super) struct Touch {
     pub(super) by: By,
 }
 
+impl Touch {
+    /// A weak read.
+    pub(super) fn read(thread: usize, place: Place, by: By) -> Touch {
+        Touch { thread, place, reads: true, writes: false, strength: Strength::Weak, repeats: false, by }
+    }
+
+    /// A weak write.
+    pub(super) fn write(thread: usize, place: Place, by: By) -> Touch {
+        Touch { reads: false, writes: true, ..Touch::read(thread, place, by) }
+    }
+}
+
 /// On whose behalf a thread accesses shared memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum By {

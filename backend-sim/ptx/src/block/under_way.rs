@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
 use super::group::GROUP;
-use super::shared::{By, Strength, Touch};
+use super::shared::{By, Touch};
 use super::thread::Frame;
 use super::{Block, Fault, FaultKind, Halt, Stop};
 use crate::count::count;
@@ -167,15 +167,7 @@ impl Block {
         place: Place,
     ) -> Result<(), Halt> {
         let (at, bytes) = (range.start, range.len());
-        let touch = |thread| Touch {
-            thread,
-            place,
-            reads: true,
-            writes: false,
-            strength: Strength::Weak,
-            repeats: false,
-            by: By::PRODUCT,
-        };
+        let touch = |thread| Touch::read(thread, place, By::PRODUCT);
         self.meets_copy(at, bytes, &touch(threads.start))?;
         let checks = self.launch.checks;
         if checks.races {

@@ -159,15 +159,7 @@ fn what_a_block_reads_by_one_instruction_is_one_stamp() {
     for instruction in [1, 2, 1] {
         let place = Place(instruction);
         for thread in 0..256 {
-            let touch = Touch {
-                thread,
-                place,
-                reads: true,
-                writes: false,
-                strength: Strength::Weak,
-                repeats: false,
-                by: By::Thread,
-            };
+            let touch = Touch::read(thread, place, By::Thread);
             assert_eq!(shared.touch(0, 4, (touch, 0), &order, Some(&mut |_, _| false)).0, None);
         }
     }
