@@ -1,7 +1,7 @@
 //! Clusters of several blocks, in programs: what they do through each other's shared memory, beside what they send.
 
 use onesided::{Argument, Grid, Pe, Result, Source, args, expect_eq};
-use onesided_sim::{Config, Sim, Simulation, prove};
+use onesided_sim::{Config, Effort, Sim, Simulation, prove};
 
 use crate::hand_over::run;
 
@@ -63,6 +63,17 @@ fn narrow(pe: &Pe<Sim>, to: i32) -> Result<()> {
     pe.free(seen)?;
     pe.free(flag)?;
     pe.free(data)
+}
+
+fn tells(pe: &Pe<Sim>, how: i32) -> Result<()> {
+    let [out, given, seen] = [pe.alloc_zeroed::<i32>(2)?, pe.alloc_zeroed::<i32>(2)?, pe.alloc_zeroed::<i32>(2)?];
+    let flag = pe.alloc_zeroed::<u64>(1)?;
+    run(pe, &source(), "tells", &Grid::new(2, 1), args![&out, &flag, &given, &seen, how])?;
+    expect_eq(&pe.read(&seen)?[..], &[11, 10], "what both blocks have seen")?;
+    pe.free(flag)?;
+    pe.free(seen)?;
+    pe.free(given)?;
+    pe.free(out)
 }
 
 /// What is wrong with it in order.
@@ -130,6 +141,31 @@ fn the_scope_of_a_cluster() {
     data race: atomic write of release store within the block at clusters.cu:109 by PE 0 stream 0 (block 0, thread 0) and atomic read of acquire load within the block at clusters.cu:113 by PE 0 stream 0 (block 2, thread 0), on buf1+0..4 of PE 0 (made at backend-sim/tests/kernel_clusters.rs:60)
         nothing orders them; missing: scope gpu (atomicAdd, cuda::thread_scope_device, ld.acquire.gpu) in place of the narrower one at clusters.cu:109 and clusters.cu:113: to another block such an access is no atomic
         issued in steps 8 and 9
+    ");
+}
+
+/// A barrier of the block is there. It takes one of the cluster, between two blocks, before one of them tells others, and behind its wait.
+#[test]
+fn blocks_of_a_cluster_meet_around_what_one_of_them_tells() {
+    prove(2, |pe| tells(pe, 0));
+    let advice = |how: i32| {
+        let mut simulation = Simulation::new(Config::pes(2)).unwrap();
+        let run = simulation.run(|pe| tells(pe, how)).unwrap();
+        let fix = simulation.fix(&run, Effort::LITTLE, |pe| tells(pe, how)).unwrap().fix;
+        let fix = fix.map_or("no fix".to_string(), |fix| fix.to_string());
+        format!("missing: {}\n{fix}", run.verdict.races[0].missing)
+    };
+    insta::assert_snapshot!(advice(NO_BEGIN), @r"
+    missing: a barrier of the cluster (cluster.sync()) between clusters.cu:139 and clusters.cu:136
+    insert `cluster.sync` after clusters.cu:136: proved; nothing weaker is enough
+    ");
+    insta::assert_snapshot!(advice(BLOCK_MEETS), @r"
+    missing: a barrier of the cluster (cluster.sync()) behind clusters.cu:139, before the call by which a thread of another of its blocks tells the reader at clusters.cu:151
+    insert `cluster.sync` after clusters.cu:139: proved; nothing weaker is enough
+    ");
+    insta::assert_snapshot!(advice(NO_WAIT), @r"
+    missing: a barrier of the cluster (cluster.sync()) before clusters.cu:151, behind the wait by which a thread of another of its blocks knows of clusters.cu:139
+    insert `cluster.sync` before clusters.cu:151: proved; nothing weaker is enough
     ");
 }
 

@@ -127,3 +127,26 @@ extern "C" __global__ void of_launch(int *out, const int *in) {
     }
     cluster.sync();
 }
+
+// Both blocks give each other a number through global memory, and store what they got to the next PE. The first block tells the next PE for both, and
+// waits for the PE before.
+extern "C" __global__ void __cluster_dims__(2, 1, 1) tells(int *out, unsigned long long *flag, int *given, int *seen, int how) {
+    const cg::cluster_group cluster = cg::this_cluster();
+    const int next = (nvshmem_my_pe() + 1) % nvshmem_n_pes(), rank = cluster.block_rank();
+    given[rank] = 10 + rank;
+    if (how & NO_BEGIN) __syncthreads();
+    else cluster.sync();
+    ((int *)nvshmem_ptr(out, next))[rank] = given[1 - rank];
+    if (how & BLOCK_MEETS) __syncthreads();
+    else cluster.sync();
+    if (rank == 0) {
+        asm volatile("st.release.sys.global.u64 [%0], 1;" ::"l"(nvshmem_ptr(flag, next)) : "memory");
+        unsigned long long found;
+        do {
+            asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(found) : "l"(flag) : "memory");
+        } while (found == 0);
+    }
+    if (how & NO_WAIT) __syncthreads();
+    else cluster.sync();
+    seen[rank] = out[rank];
+}

@@ -104,11 +104,16 @@ fn changes_for(race: &Race) -> Vec<Vec<Edit>> {
         MissingEdge::ReleasingFence { after, flag, .. } => at_each(&fences, &[(after, Behind), (flag, InFront)]),
         MissingEdge::AcquiringFence { read, before, .. } => at_each(&fences, &[(read, Behind), (before, InFront)]),
         MissingEdge::ReadersFence { read, .. } => at_each(&fences, &[(read, Behind)]),
-        MissingEdge::Threads { after, before, side } => match side {
-            Side::Both => at_each(&[Syncwarp, Syncthreads], &around(after, before)),
-            Side::First => at_each(&[Syncthreads], &[(after, Behind), (after, BehindCondition)]),
-            Side::Second => at_each(&[Syncthreads], &[(before, InFront), (before, InFrontOfCondition)]),
-        },
+        MissingEdge::Threads { after, before, side, cluster } => {
+            let meetings: &[DeviceCall] = if cluster { &[ClusterSync] } else { &[Syncwarp, Syncthreads] };
+            let widest = &meetings[meetings.len() - 1..];
+            match side {
+                // the run may have the two in another order than the program means
+                Side::Both => at_each(meetings, &[around(after, before), around(before, after)].concat()),
+                Side::First => at_each(widest, &[(after, Behind), (after, BehindCondition)]),
+                Side::Second => at_each(widest, &[(before, InFront), (before, InFrontOfCondition)]),
+            }
+        }
         MissingEdge::SystemFence { at } | MissingEdge::GpuFence { at } => instead(at, &[Change::Gpu, Change::System]),
         MissingEdge::Scope { at, also, .. } => {
             let both = |change| [Some(at), also].into_iter().flatten().filter_map(|at| edit(at, change)).collect();

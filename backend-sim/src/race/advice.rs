@@ -99,8 +99,10 @@ impl Pair {
         let lack = lack.filter(|(_, [from, _])| matches!(from.lane(), Lane::Steps | Lane::Stores));
         match (path, lack) {
             // who set the flag came after the first, or one thread of a block has told the other by a flag: no barrier is missing
-            (Path::Threads(Side::First | Side::Both), Some(_)) => {}
-            (Path::Threads(side), _) => return Some(MissingEdge::Threads { after, before, side }),
+            (Path::Threads { side: Side::First | Side::Both, .. }, Some(_)) => {}
+            (Path::Threads { side, cluster }, _) => {
+                return Some(MissingEdge::Threads { after, before, side, cluster });
+            }
             _ => {}
         }
         let (lack, two) = lack?;
@@ -139,7 +141,9 @@ impl Pair {
                 let before = if let Which::First = host { after } else { before };
                 Some(MissingEdge::synchronize(context.at_site(call), before, false))
             }
-            Path::ToldLater => Some(MissingEdge::Threads { after: before, before: after, side: Side::Second }),
+            Path::ToldLater { cluster } => {
+                Some(MissingEdge::Threads { after: before, before: after, side: Side::Second, cluster })
+            }
             _ => None,
         }
     }

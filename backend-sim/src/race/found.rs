@@ -10,7 +10,7 @@ use super::advice::{Context, signal_by_another};
 use super::gpu::{Gpus, Lack};
 use super::how::How;
 use super::missing::{MissingEdge, Side};
-use super::path::{Path, Which, streams_of};
+use super::path::{Path, Which, beyond_block, streams_of};
 use super::report::{Access, Part, Race};
 use super::site::Sites;
 use super::who::{Who, knows, steps_of};
@@ -92,21 +92,27 @@ impl Found {
     pub(super) fn block_meets(&mut self, block: AgentId, agents: &Table<AgentId, View>) {
         let met = agents[block].met;
         for Pair { first, second, pe, path, met: when, .. } in self.0.values_mut() {
-            // whether another thread than that of `one` has been told of the other
+            // where another thread than that of `one` has been told of the other: whether only threads of other blocks have
             let is_told = |one: &Mark, other: &Mark, when: u32| {
-                let told = |id: AgentId| {
+                let told = |&id: &AgentId| {
                     let (view, agent, lane) = (&agents[id], other.agent(), other.lane());
                     id != one.agent()
                         && view.block == Some(block)
                         && view.met == met
                         && knows(&view.clock, agents, agent, lane, other.time, *pe)
                 };
-                agents[one.agent()].block == Some(block) && when == met && agents.ids().any(told)
+                let may_be = agents[one.agent()].block == Some(block) && when == met;
+                may_be.then(|| beyond_block(one.agent(), agents.ids().filter(told), agents)).flatten()
             };
             match path {
-                Path::None if is_told(first, second, when[0]) => *path = Path::ToldLater,
-                Path::Issued(_) if first.agent() != second.agent() && is_told(second, first, when[1]) => {
-                    *path = Path::Threads(Side::Second);
+                Path::None if let Some(cluster) = is_told(first, second, when[0]) => {
+                    *path = Path::ToldLater { cluster };
+                }
+                Path::Issued(_)
+                    if first.agent() != second.agent()
+                        && let Some(cluster) = is_told(second, first, when[1]) =>
+                {
+                    *path = Path::Threads { side: Side::Second, cluster };
                 }
                 _ => {}
             }
@@ -197,7 +203,7 @@ impl Pair {
             }
             false => Path::none(&earlier, who, agents),
         };
-        let of_one_block = matches!(path, Path::Threads(Side::Both));
+        let of_one_block = matches!(path, Path::Threads { side: Side::Both, .. });
         let lacking = |two: [Mark; 2], knows| {
             let lack = gpus.fence_missing(&two, knows, of_one_block, (agents, sites));
             lack.map(|lack| (lack, two))

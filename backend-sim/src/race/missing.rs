@@ -183,22 +183,24 @@ pub enum MissingEdge {
         /// The line of the second.
         before: At,
     },
-    /// Threads of one block of a kernel: a barrier of the block.
+    /// Threads of one block of a kernel: a barrier of the block. Or threads of several blocks of a cluster: a barrier of the cluster.
     Threads {
         /// The line of the first access.
         after: At,
         /// The line of the second.
         before: At,
-        /// Where the threads of the block are.
+        /// Where the threads of the block or cluster are.
         side: Side,
+        /// Whether they are of several blocks of a cluster.
+        cluster: bool,
     },
 }
 
-/// Of which access of a [`Race`](super::Race) the block is that lacks a barrier.
+/// Of which access of a [`Race`](super::Race) the block or cluster is that lacks a barrier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Side {
-    /// Of both: two threads of one block.
+    /// Of both: two threads of one block or cluster.
     Both,
     /// Of the first: another of its threads signalled to the second access, and is not ordered after the first.
     First,
@@ -234,7 +236,9 @@ impl MissingEdge {
             MissingEdge::Barrier { after, before }
             | MissingEdge::Through { after, before, .. }
             | MissingEdge::Answer { after, before } => ("barrier_all", after, before),
-            MissingEdge::Threads { after, before, .. } => ("__syncthreads", after, before),
+            MissingEdge::Threads { after, before, cluster, .. } => {
+                (if cluster { "cluster.sync" } else { "__syncthreads" }, after, before)
+            }
             MissingEdge::Blocks { after, before } => ("grid.sync", after, before),
             MissingEdge::SystemFence { at } => ("__threadfence_system", at, at),
             MissingEdge::GpuFence { at } => ("__threadfence", at, at),
@@ -393,19 +397,22 @@ impl fmt::Display for MissingEdge {
                     "a barrier of the grid (grid.sync), or an atomic flag set behind a __threadfence and waited for,";
                 between(f, what, after, before)
             }
-            MissingEdge::Threads { after, before, side } => match side {
-                Side::Both => between(f, "a barrier of the block (__syncthreads)", after, before),
-                Side::First => write!(
-                    f,
-                    "a barrier of the block (__syncthreads) behind {after}, before the call by which another of its threads tells the \
-                     reader at {before}"
-                ),
-                Side::Second => write!(
-                    f,
-                    "a barrier of the block (__syncthreads) before {before}, behind the wait by which another of its threads knows of \
-                     {after}"
-                ),
-            },
+            MissingEdge::Threads { after, before, side, cluster } => {
+                let (what, another) = match cluster {
+                    true => ("a barrier of the cluster (cluster.sync())", "a thread of another of its blocks"),
+                    false => ("a barrier of the block (__syncthreads)", "another of its threads"),
+                };
+                match side {
+                    Side::Both => between(f, what, after, before),
+                    Side::First => write!(
+                        f,
+                        "{what} behind {after}, before the call by which {another} tells the reader at {before}"
+                    ),
+                    Side::Second => {
+                        write!(f, "{what} before {before}, behind the wait by which {another} knows of {after}")
+                    }
+                }
+            }
             MissingEdge::Through { pe, after, before } => {
                 let what = format!("a barrier, or a signal of PE {pe}, behind what tells PE {pe} of the first,");
                 between(f, &what, after, before)

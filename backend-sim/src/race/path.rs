@@ -17,10 +17,10 @@ pub(super) enum Path {
     Behind { call: u32, stream: Which },
     /// Nothing leads from one to the other, but from the one to this call of a stream that the other one's host does not wait for.
     OnStream { call: u32, host: Which },
-    /// Nothing leads from one to the other, and a barrier of a kernel's block would.
-    Threads(Side),
-    /// The same: another thread of the first one's block was told of the second before all of them met.
-    ToldLater,
+    /// Nothing leads from one to the other, and a barrier of a kernel's block would, or one of its cluster.
+    Threads { side: Side, cluster: bool },
+    /// The same: another thread of the first one's block or cluster was told of the second before all of them met.
+    ToldLater { cluster: bool },
 }
 
 /// One of two accesses.
@@ -36,11 +36,11 @@ impl Path {
         let (first, second) = (earlier.agent(), who.agent);
         let told = |&other: &AgentId| knows(&agents[other].clock, agents, first, earlier.lane(), earlier.time, who.pe);
         if agents[first].block.is_some() && agents[first].block == agents[second].block {
-            Path::Threads(Side::Both)
-        } else if others_of_block(second, agents).any(|other| told(&other)) {
-            Path::Threads(Side::Second)
-        } else if has_another_told(earlier, who, agents) {
-            Path::Threads(Side::First)
+            Path::Threads { side: Side::Both, cluster: agents[first].rank != agents[second].rank }
+        } else if let Some(cluster) = beyond_block(second, others_of_block(second, agents).filter(told), agents) {
+            Path::Threads { side: Side::Second, cluster }
+        } else if let Some(cluster) = has_another_told(earlier, who, agents) {
+            Path::Threads { side: Side::First, cluster }
         } else if let Some(stream) = streams_of(second, agents).find(told) {
             Path::OnStream { call: agents[stream].site, host: Which::Second }
         } else if let Some(call) =
@@ -75,21 +75,34 @@ impl Path {
     }
 }
 
-/// Whether another thread of an access's block has told the other side something since the block's last meeting before the access, with no meeting
-/// between the access and that.
-fn has_another_told(access: &Mark, who: &Who<'_>, agents: &Table<AgentId, View>) -> bool {
-    let Some(block) = agents[access.agent()].block else { return false };
+/// Where another thread of an access's block or cluster has told the other side something since the last meeting before the access, with no meeting
+/// between the access and that: whether the last one to do so is of another block.
+fn has_another_told(access: &Mark, who: &Who<'_>, agents: &Table<AgentId, View>) -> Option<bool> {
+    let block = agents[access.agent()].block?;
     let met_at = agents[block].met_at;
     // where both meetings that are kept came later, what was told between the one before the access and it is not known
     let unknown = if met_at[1] > 0 { access.time } else { 0 };
     let before = met_at.into_iter().find(|&met| met < access.time).unwrap_or(unknown).max(who.base);
     let before = before.max(who.clock.steps(access.agent())); // its own thread has told something later than that
     let met_since = |told: u64| met_at.into_iter().any(|met| met > access.time && met <= told);
-    let mut told = others_of_block(access.agent(), agents).map(|other| who.clock.steps(other));
-    told.any(|told| told > before && !met_since(told))
+    let is_beyond = |other: AgentId| agents[other].rank != agents[access.agent()].rank;
+    let told = others_of_block(access.agent(), agents).map(|other| (who.clock.steps(other), is_beyond(other)));
+    let last = told.filter(|&(told, _)| told > before && !met_since(told)).max_by_key(|&(told, _)| told);
+    last.map(|(_, is_beyond)| is_beyond)
 }
 
-/// The other threads of a thread's block.
+/// Whether none of these threads, of which there are some, is of a thread's own block: then they are of other blocks of its cluster.
+pub(super) fn beyond_block(
+    thread: AgentId,
+    mut others: impl Iterator<Item = AgentId>,
+    agents: &Table<AgentId, View>,
+) -> Option<bool> {
+    let is_beyond = |other: AgentId| agents[other].rank != agents[thread].rank;
+    let first = others.next()?;
+    Some(is_beyond(first) && others.all(is_beyond))
+}
+
+/// The other threads of a thread's block, or cluster.
 pub(super) fn others_of_block(thread: AgentId, agents: &Table<AgentId, View>) -> impl Iterator<Item = AgentId> {
     let block = agents[thread].block;
     agents.ids().filter(move |&other| block.is_some() && agents[other].block == block && other != thread)

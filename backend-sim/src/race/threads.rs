@@ -42,13 +42,14 @@ pub(crate) struct StrongWrite {
 }
 
 impl Detector {
-    /// An agent is a thread of a block from now on.
-    pub(crate) fn is_thread_of(&mut self, thread: AgentId, block: AgentId) {
+    /// An agent is a thread of a block from now on. `rank`: the number of the block, if that is a cluster.
+    pub(crate) fn is_thread_of(&mut self, thread: AgentId, block: AgentId, rank: u32) {
         if self.on {
             let View { met, mark, ref clock, .. } = self.agents[block];
             let clock = Rc::clone(clock);
             let view = &mut self.agents[thread];
             (view.block, view.met, view.mark, view.clock, view.issue) = (Some(block), met, mark, clock, None);
+            view.rank = rank;
             view.made_by = None;
         }
     }

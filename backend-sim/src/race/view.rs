@@ -12,8 +12,9 @@ use crate::machine::{AgentId, PeId, Table};
 pub(super) struct View {
     pub(super) pe: PeId,
     pub(super) kind: Kind,
-    /// Of a thread of a kernel, its block.
+    /// Of a thread of a kernel, its block; or its cluster, and the number of its block there.
     pub(super) block: Option<AgentId>,
+    pub(super) rank: u32,
     /// Of a bulk copy, the thread that makes it, and when.
     pub(super) made_by: Option<(AgentId, u64)>,
     /// Of a block, how often its threads have all met; of a thread, how often they had when it last learned what its block knows.
@@ -80,6 +81,7 @@ impl View {
             pe,
             kind,
             block: None,
+            rank: 0,
             made_by: None,
             met: 0,
             met_at: [0; 2],

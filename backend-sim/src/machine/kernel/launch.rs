@@ -58,6 +58,11 @@ impl Launched {
         self.launch.numbers().into()
     }
 
+    /// The number of a thread's block in its cluster.
+    pub(super) fn rank_of(&self, thread: u64) -> u32 {
+        (thread * self.blocks_in_cluster() / self.threads()) as u32
+    }
+
     /// Agents of a cluster besides itself: its threads, and bulk copies in flight.
     pub(super) fn agents(&self) -> u64 {
         self.threads() + self.copies

@@ -29,7 +29,7 @@ impl Machine {
         let (pe, launched) = (self.agents[block].pe, std::sync::Arc::clone(&self.kernels.blocks[id].launched));
         let agent = self.agent_in_kernel(pe, id, (&launched, number, Some(thread)));
         match (thread as u64) < launched.threads() {
-            true => self.races.is_thread_of(agent, block),
+            true => self.races.is_thread_of(agent, block, launched.rank_of(thread as u64)),
             false => self.races.is_copy_of(agent, block),
         }
         self.kernels.blocks[id].threads[thread] = Some(agent);
