@@ -111,3 +111,26 @@ fn a_copy_sees_what_was_written_behind_a_fence_only() {
 fn the_source_in_global_memory_is_in_use_too() {
     insta::assert_snapshot!(found(OVERWRITE), @"a wait for the phase of the mbarrier that counts the bulk copy, between copies.cu:31 and copies.cu:35");
 }
+
+/// A reduction in bulk has the scope of its GPU, and no other can be asked for.
+#[test]
+fn a_reduction_in_bulk_is_no_atomic_to_another_pe() {
+    let reduces = |pes: i32| {
+        move |pe: &Pe<Sim>| -> Result<()> {
+            let to = pe.alloc_zeroed::<i32>(4)?;
+            let (module, stream) = (pe.module(&Source::ptx("copies.ptx", COPIES))?, pe.stream()?);
+            // SAFETY: the kernel takes a pointer to four numbers, and a number.
+            unsafe {
+                pe.on(&stream).launch(&module.kernel("reduces")?, &Grid::new(1, 1).collective(), args![&to, pes])?
+            };
+            pe.on(&stream).barrier_all()?;
+            pe.synchronize(&stream)?;
+            let expected = if pe.my_pe() == 0 { pes } else { 0 };
+            onesided::expect_eq(&pe.read(&to)?, &vec![expected; 4], "what was added")?;
+            pe.free(to)
+        }
+    };
+    prove(2, reduces(1));
+    let race = &Simulation::new(Config::pes(2)).unwrap().run(reduces(2)).unwrap().verdict.races[0];
+    insta::assert_snapshot!(format!("{}: {}", race.first.call, race.missing), @"reduction of a bulk copy: atomics of scope sys (atomicAdd_system, red.sys) in place of the reduction of a bulk copy at copies.cu:63: that has the scope of its GPU, so to another PE it is no atomic");
+}

@@ -53,3 +53,14 @@ extern "C" __global__ void copies(int *from, int *to, int *flag, int *seen, int 
     __syncthreads();
     if (threadIdx.x == 1 && how & REUSE) buffer[0] = 9;
 }
+
+// Each of the first `pes` PEs adds 1 to four numbers of PE 0 by a reduction in bulk.
+extern "C" __global__ void reduces(int *to, int pes) {
+    __shared__ alignas(16) int buffer[4];
+    if (nvshmem_my_pe() >= pes) return;
+    for (int i = 0; i < 4; i++) buffer[i] = 1;
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%0], [%1], 16;" ::"l"(nvshmem_ptr(to, 0)), "r"(in_shared(buffer)) : "memory");
+    asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+    asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+}

@@ -407,6 +407,7 @@ fn lacks(missing: &MissingEdge) -> Option<Ordering> {
         | MissingEdge::StrongLoad { .. }
         | MissingEdge::OneSize { .. }
         | MissingEdge::Scope { .. }
+        | MissingEdge::Reduction { .. }
         | MissingEdge::SystemFence { .. }
         | MissingEdge::GpuFence { .. }
         | MissingEdge::ReadersFence { .. }

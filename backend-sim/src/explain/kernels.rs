@@ -135,6 +135,7 @@ fn changes_for(race: &Race) -> Vec<Vec<Edit>> {
         | MissingEdge::Wait { .. }
         | MissingEdge::Copy { writes: false, .. }
         | MissingEdge::OneThread { .. }
+        | MissingEdge::Reduction { .. }
         | MissingEdge::OneSize { .. } => Vec::new(),
     }
     .into_iter()

@@ -121,6 +121,13 @@ impl Pair {
         let [one, other] = self.pes(agents);
         let is_narrow = |mark: &&Mark| if one == other { mark.is_within_block() } else { mark.is_narrow() };
         let narrow = [first, second].into_iter().filter(is_narrow);
+        let site_of = |mark: &Mark| sites.all[mark.site() as usize];
+        let is_reduction = |mark: &&Mark| call::reduces_in_bulk(site_of(mark).call);
+        if !first.conflicts(second)
+            && let Some(reduction) = narrow.clone().find(is_reduction)
+        {
+            return Some(MissingEdge::Reduction { at: site_of(reduction).at });
+        }
         let lines = narrow.filter(|_| !first.conflicts(second)).map(|mark| sites.all[mark.site() as usize].at);
         let mut lines = lines.collect::<BTreeSet<At>>().into_iter();
         Some(MissingEdge::Scope { at: lines.next()?, also: lines.next(), blocks: one == other })

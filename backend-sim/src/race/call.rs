@@ -35,8 +35,18 @@ pub(crate) fn compares_and_swaps_in_cuda(call: &str) -> bool {
 /// returns, is taken to be looked at.
 pub(crate) fn counts(call: &str) -> bool {
     let in_cuda = matches!(atomic_of_cuda(call), Some("Add" | "Inc" | "Dec" | "Min" | "Max" | "And" | "Or" | "Xor"));
-    in_cuda || matches!(call, "atomic_set" | "atomic_add" | "atomic_and" | "atomic_or" | "atomic_xor")
+    in_cuda
+        || reduces_in_bulk(call)
+        || matches!(call, "atomic_set" | "atomic_add" | "atomic_and" | "atomic_or" | "atomic_xor")
 }
+
+/// Whether it is a reduction that a bulk copy makes of one element.
+pub(crate) fn reduces_in_bulk(call: &str) -> bool {
+    call == REDUCTION_IN_BULK
+}
+
+/// The name of that.
+pub(crate) const REDUCTION_IN_BULK: &str = "reduction of a bulk copy";
 
 /// What an atomic of CUDA C++ does, in whatever scope: `Add` of `atomicAdd_block`.
 fn atomic_of_cuda(call: &str) -> Option<&str> {

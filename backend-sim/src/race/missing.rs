@@ -124,6 +124,11 @@ pub enum MissingEdge {
         /// Whether the two are of two blocks of one PE: the scope of the GPU is enough.
         blocks: bool,
     },
+    /// A reduction of a bulk copy, which is atomic on its own GPU only, and another PE: atomics of the system's scope.
+    Reduction {
+        /// The line of the reduction.
+        at: At,
+    },
     /// A fence behind a barrier of threads, where a thread before the barrier has read what is to be acquired: that thread must fence.
     ReadersFence {
         /// The line of the fence.
@@ -243,6 +248,7 @@ impl MissingEdge {
             MissingEdge::SystemFence { at } => ("__threadfence_system", at, at),
             MissingEdge::GpuFence { at } => ("__threadfence", at, at),
             MissingEdge::Scope { at, blocks, .. } => (if blocks { "scope gpu" } else { "scope sys" }, at, at),
+            MissingEdge::Reduction { at } => ("atomicAdd_system", at, at),
             MissingEdge::ReadersFence { fence, read } => ("__threadfence_system", read, fence),
             MissingEdge::ReleasingFence { after, flag, near } => (fence_of(near), after, flag),
             MissingEdge::AcquiringFence { read, before, near } => (fence_of(near), read, before),
@@ -349,6 +355,11 @@ impl fmt::Display for MissingEdge {
                     "scope {wider} in place of the narrower one at {at}{also}: to another {whom} such an access is no atomic"
                 )
             }
+            MissingEdge::Reduction { at } => write!(
+                f,
+                "atomics of scope sys (atomicAdd_system, red.sys) in place of the reduction of a bulk copy at {at}: that has the scope of \
+                 its GPU, so to another PE it is no atomic"
+            ),
             MissingEdge::ReadersFence { fence, read } => write!(
                 f,
                 "a fence (__threadfence_system) by the thread that reads the flag, behind {read} and before the barrier; the one at \

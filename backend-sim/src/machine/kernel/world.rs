@@ -18,6 +18,7 @@ use super::turn::name_of;
 use super::watch::objects;
 use crate::kernel::Code;
 use crate::race::How;
+use crate::race::call::REDUCTION_IN_BULK;
 
 /// What a block runs against, for one turn.
 pub(super) struct KernelWorld<'m> {
@@ -57,7 +58,11 @@ impl<'m> KernelWorld<'m> {
     }
 
     fn tell(&mut self, access: &Access, (pe, span): (PeId, Span), how: How, touch: Option<Touch>) -> Option<u64> {
-        let asked = (name_of(access), self.code.at(access.place));
+        let name = match access.kind {
+            AccessKind::Atomic(_) if self.copying.is_some() => REDUCTION_IN_BULK,
+            _ => name_of(access),
+        };
+        let asked = (name, self.code.at(access.place));
         let machine = &mut *self.machine;
         let ending = machine.kernels.ending.take_if(|ending| ending.is_load_of(pe, span));
         let touch = touch.filter(|_| !ending.is_some_and(|ending| ending.is_steady));
