@@ -132,10 +132,10 @@ fn a_lock_orders_only_what_is_done_under_it() {
     assert!(explored.complete, "{explored:?}");
 }
 
-/// By `atomic_fetch`, the flag is found unset never, once or twice; a loop around `test` does not look in vain.
+/// A loop around `atomic_fetch` or `test` does not look in vain. With a quiet in it, it looks step by step, which makes four classes.
 #[test]
 fn polls_by_fetch_and_by_test_are_waits() {
-    always(Config::pes(2), message("poll_by_fetch"), "[0, 42]", 12);
+    always(Config::pes(2), message("poll_by_fetch"), "[0, 42]", 4);
     always(Config::pes(2), message("poll_by_test"), "[0, 42]", 1);
 }
 

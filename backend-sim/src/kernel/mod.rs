@@ -34,5 +34,5 @@ pub(crate) use code::{ChangeAt, Code};
 pub(crate) use name::{Form, Function};
 pub(crate) use operands::{Request, Resolve};
 pub(crate) use region::Regions;
-pub(crate) use select::{Select, Wanted};
+pub(crate) use select::{NO_INDEX, Select, Wanted};
 pub(crate) use signature::Convention;

@@ -45,7 +45,7 @@ pub(crate) struct Selected {
 }
 
 /// The index that says that there is none.
-const NONE: u64 = u64::MAX;
+pub(crate) const NO_INDEX: u64 = u64::MAX;
 
 impl Select {
     /// The variables that are not left out: number and bytes.
@@ -83,7 +83,7 @@ impl Select {
         }
         let result = match self.form {
             Form::One | Form::All => all.into(),
-            Form::Any => indices.first().copied().unwrap_or(NONE),
+            Form::Any => indices.first().copied().unwrap_or(NO_INDEX),
             Form::Some => indices.len() as u64,
         };
         Some(Selected { result, indices })

@@ -407,6 +407,11 @@ impl Condition {
         self.next >= self.count
     }
 
+    /// Whether it waits for another variable behind the one that it looks at now.
+    pub(crate) fn has_more(&self) -> bool {
+        self.looked_at().any(|i| i > self.next)
+    }
+
     /// The variable that it looks at now.
     #[inline]
     pub(crate) fn variable(&self) -> Span {

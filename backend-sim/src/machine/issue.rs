@@ -141,7 +141,7 @@ impl Machine {
                 self.observe(agent, pe, word, How::AtomicRead, word.len, (op.name(), at));
                 self.lint(&Notice::Fetched { agent, pe, span: word, asked: (op.name(), at) });
                 self.lint_look(agent, (pe, word));
-                let ending = self.looks_by_call((pe, word));
+                let ending = self.looks_by_call(agent, (pe, word));
                 self.hears_by_call(agent, ending, (pe, word), false);
                 self.call_has_read(agent, (pe, word));
                 self.has_polled(agent, pe, word, false);
@@ -204,7 +204,7 @@ impl Machine {
 
     /// Notes that an agent issues into the scope that it shares with others. The order of two issues matters only where
     /// transfers are delivered in order; the order of an issue and of what orders it or completes it always does.
-    fn touch_scope(&mut self, agent: AgentId, transfer: &backend::Transfer) {
+    pub(super) fn touch_scope(&mut self, agent: AgentId, transfer: &backend::Transfer) {
         if self.in_chosen_step && !self.agents[agent].is_host() {
             let ordered = self.promises.in_order && !transfer.nbi;
             let touch = if ordered { Touch::Write } else { Touch::Add { by: 1 } };

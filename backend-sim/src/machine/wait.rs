@@ -77,16 +77,20 @@ impl Machine {
         if let Some(assumed) = &mut self.assumed {
             assumed.has_waited(agent, &test);
         }
-        if condition.is_loop {
-            let is_steady = self.is_steady_wait(condition);
-            return self.loop_ends(agent, test, is_steady);
-        }
         let Test { pe, variable: seen, .. } = test;
         let plain = !condition.wait.signal;
-        self.lint(&Notice::Ends { agent, word: seen });
-        self.lint_look(agent, (pe, seen));
-        self.acquire_seen(agent, &test, plain);
-        if !self.is_steady(pe, seen) {
+        let is_steady = self.is_steady_wait(condition);
+        if condition.is_loop {
+            match condition.has_more() {
+                true => self.passes_in_loop(agent, test, is_steady),
+                false => return self.loop_ends(agent, test, is_steady),
+            }
+        } else {
+            self.lint(&Notice::Ends { agent, word: seen });
+            self.lint_look(agent, (pe, seen));
+            self.acquire_seen(agent, &test, plain);
+        }
+        if !is_steady {
             self.step.test = self.mode.needs.tracking.then_some(Awaited::Word(test));
             self.touch_memory(pe, seen, Touch::Read);
         }
@@ -266,7 +270,11 @@ impl Machine {
 
     /// Whether nothing depends on when this wait ends, as far as is known.
     pub(super) fn is_steady_wait(&self, condition: &Condition) -> bool {
-        !condition.takes && self.is_steady(condition.pe, condition.variable())
+        let is_steady = |word: Span| self.is_steady(condition.pe, word);
+        match condition.is_loop {
+            true => !condition.takes && condition.variables().all(is_steady), // it looks at all of them in the end
+            false => is_steady(condition.variable()),
+        }
     }
 
     /// Whether nothing depends on when a wait for a word ends that only looks at it, as far as is known.

@@ -69,6 +69,32 @@ pub(crate) fn pull() -> impl Strategy<Value = Step> {
     })
 }
 
+/// A poll of a PE's memory by an atomic fetch.
+pub(crate) fn fetch() -> impl Strategy<Value = Step> {
+    (0..PES, 0..WORDS, 1..=2u64, any::<bool>()).prop_map(|(of, word, value, notes)| Step::Fetch {
+        of,
+        word,
+        value,
+        notes,
+    })
+}
+
+/// Threads that send words to each other and to themselves, with fences and quiets, and fetch them, or test them together.
+pub(crate) fn talk_of_fetches() -> impl Strategy<Value = Vec<Step>> {
+    let (word, value) = (|| 0..WORDS, || 1..=2u64);
+    let step = prop_oneof![
+        4 => fetch(),
+        2 => value().prop_map(|value| Step::All { value }),
+        4 => (0..PES, word(), value()).prop_map(|(to, word, value)| Step::Signal { to, word, value }),
+        2 => (0..PES, word()).prop_map(|(to, word)| Step::AddSignal { to, word }),
+        1 => word().prop_map(|word| Step::Load { word }),
+        1 => (word(), value()).prop_map(|(word, value)| Step::Store { word, value }),
+        2 => Just(Step::Fence),
+        1 => Just(Step::Quiet),
+    ];
+    prop::collection::vec(step, 1..=3)
+}
+
 /// A poll of shared memory.
 pub(crate) fn wait_inside() -> impl Strategy<Value = Step> {
     (unless(), 1..=2u64, any::<bool>()).prop_map(|(unless, value, notes)| Step::Await { unless, value, notes })
@@ -126,7 +152,8 @@ pub(crate) fn one() -> impl Strategy<Value = Step> {
         1 => (word(), word(), value()).prop_map(|(one, other, value)| Step::Twice { words: [one, other], value }),
         1 => either(),
         1 => both(),
-        2 => (0..PES, word(), value()).prop_map(|(of, word, value)| Step::Fetch { of, word, value }),
+        2 => fetch(),
+        1 => value().prop_map(|value| Step::All { value }),
         2 => (word(), any::<bool>(), value()).prop_map(|(word, least, value)| Step::Wait { word, least, value }),
         2 => word().prop_map(|word| Step::Load { word }),
         2 => (word(), value()).prop_map(|(word, value)| Step::Store { word, value }),

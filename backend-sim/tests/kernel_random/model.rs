@@ -279,9 +279,18 @@ fn step(program: &Program, before: &State, thread: usize) -> Option<State> {
             }
             state.memory[of][word] = to;
         }
-        Step::Fetch { of, word, value } => {
+        Step::Fetch { of, word, value, notes } => {
             let fetch = Signal { from: pe, to: of, word, value, adds: true, fences: before.fences[pe], covered: None };
-            if before.memory[of][word] < value || is_held(before, &fetch) {
+            let found = before.memory[of][word];
+            if found < value || is_held(before, &fetch) {
+                return None;
+            }
+            if notes {
+                me.note(found);
+            }
+        }
+        Step::All { value } => {
+            if memory[..2].iter().any(|found| *found < value) {
                 return None;
             }
         }

@@ -55,6 +55,11 @@ pub(crate) enum Step {
         of: usize,
         word: usize,
         value: u64,
+        notes: bool,
+    },
+    /// Tests whether the first two words are as large, at once, until they are.
+    All {
+        value: u64,
     },
     /// Until the word is at least, or at most, this.
     Wait {
@@ -304,9 +309,16 @@ fn lines(thread: usize, threads: usize, steps: &[Step], together: bool) -> Strin
                 address(word),
                 call("%rd3", "nvshmem_ptr", &word_of(&[("b32", of.to_string())])),
             ),
-            Step::Fetch { of, word, value } => {
+            Step::Fetch { of, word, value, notes } => {
                 let fetch = call("%rd4", "nvshmem_uint64_atomic_fetch", &word_of(&[("b32", of.to_string())]));
-                format!("{}{label}: {fetch}setp.lt.u64 %p1, %rd4, {value};\n@%p1 bra {label};\n", address(word))
+                let note = if notes { "mad.lo.u64 %rd2, %rd2, 10, %rd4;\n" } else { "" };
+                format!("{}{label}: {fetch}setp.lt.u64 %p1, %rd4, {value};\n@%p1 bra {label};\n{note}", address(word))
+            }
+            Step::All { value } => {
+                let rest =
+                    [("b64", 2), ("b64", 0), ("b32", 5), ("b64", value)].map(|(ty, value)| (ty, value.to_string()));
+                let test = call("%r2", "nvshmem_uint64_test_all", &word_of(&rest));
+                format!("{}{label}: {test}setp.eq.s32 %p1, %r2, 0;\n@%p1 bra {label};\n", address(0))
             }
             Step::Wait { word, least, value } => {
                 let cmp = if least { 5 } else { 3 };
@@ -430,6 +442,7 @@ pub(crate) fn source(program: &Program) -> String {
 .extern .func (.param .b64 r) nvshmem_signal_wait_until (.param .b64 a, .param .b32 b, .param .b64 c);
 .extern .func (.param .b64 r) nvshmem_signal_fetch (.param .b64 a);
 .extern .func (.param .b32 r) nvshmem_uint64_test (.param .b64 a, .param .b32 b, .param .b64 c);
+.extern .func (.param .b32 r) nvshmem_uint64_test_all (.param .b64 a, .param .b64 b, .param .b64 c, .param .b32 d, .param .b64 e);
 .extern .func nvshmemx_signal_op (.param .b64 a, .param .b64 b, .param .b32 c, .param .b32 d);
 .visible .entry k(.param .u64 k_param_0)
 {{

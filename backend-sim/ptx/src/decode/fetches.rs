@@ -1,5 +1,7 @@
-//! Calls that only look at a word, such as `nvshmem_signal_fetch(flag)`. In a [simpler form](super::simpler) they are strong loads of what they return,
+//! Calls that only look at a word, such as `nvshmem_signal_fetch(flag)` and `nvshmem_int_atomic_fetch(flag, pe)`. In a [simpler form](super::simpler) they are strong loads of what they return,
 //! so a loop around one is found as a loop around a load is.
+//!
+//! A call that asks which PE it is, as in `nvshmem_int_atomic_fetch(flag, nvshmem_my_pe())`, is a copy of a register that nobody writes.
 //!
 //! What such a call is asked besides, it must be asked in each round: it stands behind the address, as what an atomic takes does.
 
@@ -7,12 +9,25 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::syntax::{Function, Instruction, Operand, Statement};
 
+/// Functions whose results never change while a thread runs, and registers of the same values, which nobody writes.
+const SAME: [(&str, &str); 2] = [("nvshmem_my_pe", "%nvshmem_my_pe"), ("nvshmem_n_pes", "%nvshmem_n_pes")];
+
 /// How many parameters a function has that does nothing else, the word's address first. `None`: it is another function.
 fn parameters(name: &str) -> Option<usize> {
-    let is_test = || name.strip_prefix("nvshmem_").and_then(|rest| rest.strip_suffix("_test"));
+    let typed = [
+        ("_atomic_fetch", 2),
+        ("_test", 3),
+        ("_test_all", 5),
+        ("_test_any", 5),
+        ("_test_some", 6),
+        ("_test_all_vector", 5),
+        ("_test_any_vector", 5),
+        ("_test_some_vector", 6),
+    ];
+    let of_type = name.strip_prefix("nvshmem_")?;
     match name {
         "nvshmem_signal_fetch" => Some(1),
-        _ => is_test().map(|_| 3),
+        _ => typed.into_iter().find(|(function, _)| of_type.ends_with(function)).map(|(_, parameters)| parameters),
     }
 }
 
@@ -62,7 +77,7 @@ pub(super) fn of<'a>(function: &Function<'a>, defined: &BTreeSet<&str>) -> BTree
 /// The arguments of the next call, by the names of its parameters: the instructions that store them, and what.
 type Given<'a, 'f> = BTreeMap<&'a str, (usize, &'f Operand<'a>)>;
 
-/// The load that a call is, without its target and type, and what the result is called.
+/// The load that a call is, or the copy, without its target and type; and what the result is called.
 fn load<'a>(
     call: &Instruction<'a>,
     given: &Given<'a, '_>,
@@ -73,6 +88,14 @@ fn load<'a>(
         return None;
     };
     let [Operand::Name { name: result, offset: 0 }] = results[..] else { return None };
+    if let Some((_, same)) = SAME.into_iter().find(|(function, _)| function == name)
+        && arguments.is_empty()
+        && !defined.contains(name)
+        && call.guard.is_none()
+    {
+        let (modifiers, operands) = (Vec::new(), vec![Operand::Name { name: same, offset: 0 }]);
+        return Some((result, Instruction { opcode: "mov", modifiers, operands, ..call.clone() }));
+    }
     let all = (parameters(name), given.len());
     let is_one = all == (Some(arguments.len()), arguments.len()) && !defined.contains(name) && call.guard.is_none();
     let value = |argument: &Operand<'a>| match argument {

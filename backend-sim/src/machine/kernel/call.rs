@@ -2,14 +2,14 @@
 
 use onesided::backend::{Against, Effect, Moves, Op, Span, TeamId, Transfer, Values, Wait};
 use onesided::{At, Members};
-use onesided_ptx::{Block, Call, Sync};
+use onesided_ptx::{Block, Call, Sync, Type};
 
 use super::super::agent::{Agent, OwnedValues, State, Task, Work};
 use super::super::claim::{Claimed, Completes};
 use super::super::ids::{AgentId, BlockId, PeId};
 use super::super::{Machine, Object, Progress};
 use super::{Running, address};
-use crate::kernel::{Convention, Form, Function, Request, Resolve, Select, Wanted};
+use crate::kernel::{Convention, Form, Function, NO_INDEX, Request, Resolve, Select, Wanted};
 use crate::race::How;
 use crate::request::Reply;
 
@@ -36,16 +36,53 @@ pub(crate) struct Look {
 }
 
 impl Look {
-    /// The wait that ends when this returns true, if it tests one word.
-    pub(super) fn tests(&self) -> Option<Wait> {
-        let Select { vars, dtype, cmp, form, test, ref wanted, .. } = self.select;
-        match (form, wanted) {
-            (Form::One, &Wanted::One(value)) if test => {
-                Some(Wait { vars, dtype, cmp, against: Against::One(value), signal: false })
-            }
-            _ => None,
+    /// The wait that ends when this returns something else than in vain, if it tests one word, or whether all words are so.
+    pub(super) fn tests(&self) -> Option<Tests> {
+        let Select { vars, dtype, cmp, form, test, ref wanted, ref skip, .. } = self.select;
+        let mut words = self.select.variables();
+        let (first, is_one) = (words.next()?, words.next().is_none());
+        if !test || !is_one && form != Form::All {
+            return None;
         }
+        let (against, bytes) = match wanted {
+            Wanted::One(value) => (Against::One(*value), Vec::new()),
+            Wanted::Each(all) => (
+                Against::Each,
+                all.iter().flat_map(|value| value.to_le_bytes().into_iter().take(dtype.size())).collect(),
+            ),
+        };
+        Some(Tests {
+            wait: Wait { vars, dtype, cmp, against, signal: false },
+            values: OwnedValues::new(&Values { bytes: &bytes, skip }),
+            first: first.1,
+            returns: if matches!(form, Form::Any | Form::Some) { Type::U64 } else { Type::U32 },
+            results: if form == Form::Any { [NO_INDEX, first.0 as u64] } else { [0, 1] },
+            // any of several words could end it, and a round of `test_some` would leave indices behind
+            may_find_in_vain: is_one && form != Form::Some,
+        })
     }
+
+    /// Whether it asks what its thread alone can change: where its numbers lie, others cannot write.
+    pub(super) fn asks_the_same(&self, asked: impl Fn(usize) -> bool) -> bool {
+        let Select { form, ref wanted, ref skip, .. } = self.select;
+        let by_value = |at: usize| form == Form::One || skip.is_empty() || asked(at);
+        let status = if form == Form::Some { 3 } else { 2 };
+        by_value(status) && (matches!(wanted, Wanted::One(_)) || asked(status + 2))
+    }
+}
+
+/// A test that is made in a loop, as a wait.
+#[derive(Debug)]
+pub(super) struct Tests {
+    pub(super) wait: Wait,
+    pub(super) values: OwnedValues,
+    /// The first word that it looks at.
+    pub(super) first: Span,
+    /// The type of what it returns, and what it returns where not all words are so, and where they are.
+    pub(super) returns: Type,
+    pub(super) results: [u64; 2],
+    /// Whether a loop may go on as long as all words are so.
+    pub(super) may_find_in_vain: bool,
 }
 
 /// What addresses and handles mean to a thread.
@@ -231,6 +268,11 @@ impl Machine {
         if let Effect::Transfer(Transfer { moves: Moves::Amo { .. } | Moves::Fetch, peer, remote, .. }) = effect {
             self.depend_on_polled_by(agent, (PeId(peer), remote)); // it is made again behind a change
         }
+        if let Effect::Transfer(transfer) = &effect
+            && self.fetches_in_loop(agent, transfer, (op.name(), at))
+        {
+            return Progress::Blocked;
+        }
         self.begin(agent, op, effect, values, at, None)
     }
 
@@ -277,6 +319,9 @@ impl Machine {
         let running = &mut self.kernels.blocks[id];
         if running.block.is_none() {
             return running.answered.push(agent);
+        }
+        if let Some(looking) = running.loops.remove(&agent) {
+            return self.waits_behind_issue(agent, id, looking); // only what comes before its fetch has ended
         }
         let reply = std::mem::take(&mut self.agents[agent].reply);
         let value = match reply {
@@ -374,11 +419,11 @@ impl Machine {
         self.step.enabled_by.append(&mut look.changes);
         let pe = self.agents[agent].pe;
         let words: Vec<Span> = look.select.variables().map(|(_, span)| span).collect();
-        let mut ending = None;
+        let mut endings = Vec::new();
         for &word in &words {
             self.note_by_pointer(pe, word.alloc, false);
             self.observe(agent, pe, word, How::Wait, word.len, (look.call, at));
-            ending = ending.or(self.looks_by_call((pe, word)));
+            endings.push(self.looks_by_call(agent, (pe, word)));
             self.depend_on_polled_by(agent, (pe, word));
         }
         self.in_chosen_step = false;
@@ -394,6 +439,7 @@ impl Machine {
         words.iter().for_each(|&word| self.lint_look(agent, (pe, word)));
         for &index in &selected.indices {
             let word = Span { start: look.select.vars.start + index as usize * size, len: size, ..look.select.vars };
+            let ending = words.iter().position(|other| *other == word).and_then(|number| endings[number]);
             self.hears_by_call(agent, ending, (pe, word), true);
         }
         let id = self.block_of(agent);

@@ -9,19 +9,20 @@
 
 use std::sync::Arc;
 
-use onesided::backend::{Against, Effect, Span, Values, Wait};
+use onesided::backend::{Against, AmoOp, Effect, Moves, Span, Transfer, Wait};
 use onesided::{At, Cmp, DType};
 use onesided_ptx::{Access, AccessKind, Call, Compare, Looks, Type, Until};
 
 use super::super::access::{Awaited, Test, is_shared, shared_at};
-use super::super::agent::{Condition, OwnedValues, State, Task};
+use super::super::agent::{Condition, State, Task};
 use super::super::ids::{AgentId, BlockId, PeId};
 use super::super::tells::Tells;
 use super::super::{Machine, Object, Touch};
 use super::besides::Besides;
+use super::call::Tests;
 use super::world::KernelWorld;
 use crate::kernel::Convention;
-use crate::race::{Heard, How};
+use crate::race::{Heard, How, Ticket};
 
 /// The load of a word ends its loop.
 #[derive(Clone, Copy, Debug)]
@@ -45,6 +46,18 @@ pub(super) struct Looking {
     /// What ends the loop.
     condition: Condition,
     pub(super) besides: Besides,
+    pub(super) begins: Begins,
+}
+
+/// When a thread begins to wait in its loop.
+#[derive(Debug)]
+pub(super) enum Begins {
+    /// When it comes there.
+    Now,
+    /// With a step of its own: it issues what fetches the word.
+    Issuing,
+    /// It has issued that, and waits for what comes before it.
+    Issued(PeId, Option<Ticket>),
 }
 
 /// How a thread looks at a word.
@@ -82,7 +95,7 @@ impl Machine {
         let mut condition = self.condition_at((pe, word), &looks.until)?;
         condition.takes = takes;
         let besides = self.besides((id, me), &looks)?;
-        Some(Looking { look: Glance::Access(access), condition, besides })
+        Some(Looking { look: Glance::Access(access), condition, besides, begins: Begins::Now })
     }
 
     /// The same of a thread that makes a call.
@@ -99,27 +112,44 @@ impl Machine {
             return None; // in order, nobody chooses when it looks
         }
         let looks = running.block.as_ref().expect("its turn is over").call_ends_loop(call)?;
-        let (word, how, tests) = match what {
+        let (mut how, mut tests, mut begins) = (How::AtomicRead, None, Begins::Now);
+        let word = match what {
             Task::Op { op, .. } => match op.effect() {
-                Effect::FetchSignal { word } => (word, How::AtomicRead, None),
+                Effect::FetchSignal { word } => (me, word),
+                Effect::Transfer(Transfer { moves: Moves::Amo { op: AmoOp::Fetch, .. }, peer, remote, .. }) => {
+                    begins = Begins::Issuing;
+                    (PeId(peer), remote)
+                }
                 _ => return None,
             },
             Task::Look(look) => {
-                let wait = look.tests()?;
-                (wait.vars, How::Wait, Some(wait))
+                let block = running.block.as_ref().expect("its turn is over");
+                let own = |at: u64| block.read_own(call, at, 0).is_some() && !onesided_ptx::is_shared(at);
+                if !look.asks_the_same(|number| own(call.argument(number))) {
+                    return None;
+                }
+                let all = look.tests()?;
+                let words = all.wait.vars;
+                (how, tests) = (How::Wait, Some(all));
+                (me, words)
             }
             _ => return None,
         };
-        if !self.may_wait((thread, call.threads[0]), id, (me, word), &looks) {
+        // a fetch that arrives may show others what has arrived before it
+        let shows = matches!(begins, Begins::Issuing) && self.paths.matter();
+        if shows || !self.may_wait((thread, call.threads[0]), id, word, &looks) {
             return None;
         }
-        let condition = match tests {
-            None => self.condition_at((me, word), &looks.until)?,
-            Some(wait) => until_returned(me, wait, &looks.until)?,
+        let (condition, word) = match tests {
+            None => (self.condition_at(word, &looks.until)?, word),
+            Some(tests) => {
+                let first = tests.first;
+                (until_returned(me, tests, &looks.until)?, (me, first))
+            }
         };
         let besides = self.besides((id, me), &looks)?;
-        let look = Glance::Call { word: (me, word), how, asked: (what.name(), at) };
-        Some(Looking { look, condition, besides })
+        let look = Glance::Call { word, how, asked: (what.name(), at) };
+        Some(Looking { look, condition, besides, begins })
     }
 
     /// Whether the thread may wait for a word at its look.
@@ -144,8 +174,13 @@ impl Machine {
 
     /// A thread begins to wait for what ends its loop.
     pub(super) fn waits_in_loop(&mut self, thread: AgentId, id: BlockId, looking: Looking) {
-        let Looking { look, condition, besides } = looking;
+        let Looking { look, condition, besides, .. } = looking;
         if self.looks_before(thread, id, &look) && self.looks_besides(thread, id, besides) {
+            if let Glance::Call { how, asked, .. } = look {
+                for word in condition.variables().skip(1) {
+                    self.observe(thread, condition.pe, word, how, word.len, asked);
+                }
+            }
             self.assume_of_wait(thread, &condition);
             self.wait_for(thread, condition);
         }
@@ -219,16 +254,28 @@ impl Machine {
         self.pes[test.pe].waiting.retain(|&other| other != thread);
         self.agents[thread].set(State::Running);
         self.kernels.ending = Some(Ending { test, is_steady });
-        match self.calls(thread) {
-            true => self.perform_stream_op(thread),
-            false => self.thread_goes_on(thread),
+        match (self.calls(thread), self.agents[thread].queue.is_empty()) {
+            (true, false) => self.perform_stream_op(thread),
+            (true, true) => self.fetch_ends(thread, &test), // it was issued when the loop began
+            (false, _) => self.thread_goes_on(thread),
         }
         self.kernels.ending = None;
+        self.kernels.passed.remove(&thread);
     }
 
-    /// A call looks at a word. If that ends a loop: how.
-    pub(in crate::machine) fn looks_by_call(&mut self, (pe, word): (PeId, Span)) -> Option<Ending> {
-        let ending = self.kernels.ending.take_if(|ending| ending.is_load_of(pe, word));
+    /// One of several words is so that a loop can end, and the thread goes on to the next. It has not looked at any of them until it looks at all.
+    pub(in crate::machine) fn passes_in_loop(&mut self, thread: AgentId, test: Test, is_steady: bool) {
+        if is_steady {
+            self.comes_after_what_told(thread, &test);
+        }
+        self.kernels.passed.entry(thread).or_default().push(Ending { test, is_steady });
+    }
+
+    /// A call of an agent looks at a word. If that ends a loop: how.
+    pub(in crate::machine) fn looks_by_call(&mut self, agent: AgentId, (pe, word): (PeId, Span)) -> Option<Ending> {
+        let is_it = |ending: &&Ending| ending.is_load_of(pe, word);
+        let passed = self.kernels.passed.get(&agent).and_then(|passed| passed.iter().find(is_it)).copied();
+        let ending = self.kernels.ending.take_if(|ending| ending.is_load_of(pe, word)).or(passed);
         if !ending.is_some_and(|ending| ending.is_steady) {
             self.touch_memory(pe, word, Touch::Read);
         }
@@ -278,15 +325,16 @@ pub(super) fn condition_of((pe, word): (PeId, Span), until: &Until, returns: boo
     Some(Condition::of_loop(pe, wait, (view, compared), returns))
 }
 
-/// A wait for a word until a test of it returns what ends a loop: that it compares so, or that it does not. `None`: the loop asks something else.
-fn until_returned(pe: PeId, wait: Wait, until: &Until) -> Option<Condition> {
-    let result = Span { len: Type::U32.bytes() as usize, ..wait.vars };
+/// A wait for words until a test of them returns what ends a loop: that they compare so, or that the only one does not. `None`: the loop asks something else.
+fn until_returned(pe: PeId, tests: Tests, until: &Until) -> Option<Condition> {
+    let Tests { wait, values, returns, results, may_find_in_vain, .. } = tests;
+    let result = Span { len: returns.bytes() as usize, ..wait.vars };
     let Test { comparison, wanted, .. } = condition_of((pe, result), until, false)?.test();
-    let mut condition = Condition::new(pe, wait, OwnedValues::new(&Values::NONE), false);
+    let mut condition = Condition::new(pe, wait, values, false);
     condition.is_loop = true;
-    match [0, 1].map(|result| comparison.holds(result, wanted)) {
+    match results.map(|result| comparison.holds(result, wanted)) {
         [false, true] => Some(condition),
-        [true, false] => Some(condition.negated()),
+        [true, false] if may_find_in_vain => Some(condition.negated()),
         _ => None,
     }
 }

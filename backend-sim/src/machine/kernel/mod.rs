@@ -8,6 +8,7 @@
 //! | `turn.rs` | a block's turn: until somebody else may act |
 //! | `world.rs` | global memory, as a block sees it |
 //! | `ends_loop.rs` | loops around a load, or a call that looks, which are waits |
+//! | `fetches.rs` | loops around atomic fetches |
 //! | `besides.rs` | what the rounds of such a loop look at besides |
 //! | `awaits.rs` | loops around the test of an mbarrier |
 //! | `events.rs` | which accesses a trace has |
@@ -37,6 +38,7 @@ mod besides;
 mod call;
 mod ends_loop;
 mod events;
+mod fetches;
 mod grid;
 mod launch;
 mod mark;
@@ -90,6 +92,8 @@ pub(super) struct Kernels {
     progress: BTreeMap<AgentId, Started>,
     /// The load that is made next ends a loop.
     ending: Option<Ending>,
+    /// Of threads that wait for several words in a loop: what they have passed.
+    passed: BTreeMap<AgentId, Vec<Ending>>,
     /// The test of an mbarrier that is made next ends a loop, and it does not matter when.
     sees_steady_phase: bool,
     /// Whether a thread has come to a mark in this run.
@@ -175,6 +179,7 @@ impl Kernels {
         self.live.clear();
         self.progress.clear();
         self.ending = None;
+        self.passed.clear();
         self.sees_steady_phase = false;
         self.has_marks = false;
         self.polling.clear();

@@ -7,6 +7,7 @@ use super::super::agent::{Pending, State};
 use super::super::aim::Aim;
 use super::super::ids::{AgentId, BlockId};
 use super::super::{Machine, Object, Progress};
+use super::ends_loop::Begins;
 use super::world::KernelWorld;
 use super::{Kernels, Running};
 use crate::limits::Bound;
@@ -127,7 +128,10 @@ impl Machine {
     /// The thread's access, fence or call is its next step.
     pub(in crate::machine) fn thread_stops(&mut self, thread: AgentId) {
         let id = self.block_of(thread);
-        if let Some(looking) = self.kernels.blocks[id].loops.remove(&thread)
+        let loops = &mut self.kernels.blocks[id].loops;
+        let issues = loops.get(&thread).is_some_and(|looking| matches!(looking.begins, Begins::Issuing));
+        if !issues
+            && let Some(looking) = loops.remove(&thread)
             && self.says_nothing(&looking.besides)
         {
             return self.waits_in_loop(thread, id, looking);

@@ -35,6 +35,33 @@ fn a_loop_around_a_call_that_looks_ends_when_it_returns_something() {
 }
 
 #[test]
+fn a_loop_around_an_atomic_fetch_ends_when_it_returns_something() {
+    let nothing: [&str; 0] = [];
+    let around = |function: &str, what: &[&str], rest: &str| {
+        let fetches = call(("%r1", "b32"), function, what);
+        polls(&format!("L: {rest} {fetches} setp.ne.s32 %p1, %r1, 1; @%p1 bra L;"))
+    };
+    let fetches = "nvshmem_int_atomic_fetch";
+    assert_eq!(around(fetches, &["%rd1", "%r3"], ""), ["2: Eq S32 1"]);
+    assert_eq!(around(fetches, &["%rd1", "%r3"], "xor.b32 %r3, %r3, 1;"), nothing, "of another PE");
+    assert_eq!(around("nvshmem_int_atomic_fetch_add", &["%rd1", "1", "%r3"], ""), nothing, "it adds");
+    let me = call(("%r3", "b32"), "nvshmem_my_pe", &[]);
+    assert_eq!(around(fetches, &["%rd1", "%r3"], &me), ["4: Eq S32 1"], "who asks is the same in each round");
+    let n = me.replace("my_pe", "n_pes");
+    let first = |pe: &str| {
+        let [first, again] = [pe, &me].map(|pe| {
+            let fetches = call(("%r1", "b32"), fetches, &["%rd1", "%r3"]);
+            format!("{pe} {fetches} setp.ne.s32 %p1, %r1, 1;")
+        });
+        polls(&format!("{first} @!%p1 bra D; L: {again} @%p1 bra L; D:"))
+    };
+    assert_eq!(first(&me), ["4: Eq S32 1, used", "12: Eq S32 1, used"]);
+    assert_eq!(first(&n), ["12: Eq S32 1, used"], "it asks another PE");
+    let other = me.replace("my_pe", "other");
+    assert_eq!(around(fetches, &["%rd1", "%r3"], &other), nothing, "nobody knows what that is");
+}
+
+#[test]
 fn each_round_must_ask_the_same() {
     let nothing: [&str; 0] = [];
     let around = |tests: &str, rest: &str| polls(&format!("L: {tests} {rest} setp.eq.s32 %p1, %r1, 0; @%p1 bra L;"));
@@ -59,11 +86,11 @@ fn other_calls_are_no_looks() {
     let around = |call: &str| polls(&format!("L: {call} setp.eq.s64 %p1, %rd2, 0; @%p1 bra L;"));
     assert_eq!(around(&call(("%rd2", "b64"), "nvshmem_uint64_g", &["%rd1", "%r1"])), nothing, "another function");
     assert_eq!(around(&call(("%rd2", "b64"), "nvshmem_signal_fetch", &["%rd1", "1"])), nothing, "of two parameters");
-    assert_eq!(
-        around(&call(("%rd2", "b64"), "nvshmem_uint64_test_all", &["%rd1", "5", "1"])),
-        nothing,
-        "of several words"
-    );
+    let tests = |name: &str, what: &[&str]| around(&call(("%rd2", "b64"), &format!("nvshmem_uint64_{name}"), what));
+    assert_eq!(tests("test_all", &["%rd1", "%r1", "0", "5", "%rd3"]), ["5: Ne S64 0"]);
+    assert_eq!(tests("test_some_vector", &["%rd1", "%r1", "%rd4", "0", "5", "%rd3"]), ["6: Ne S64 0"]);
+    assert_eq!(tests("wait_until_all", &["%rd1", "%r1", "0", "5", "%rd3"]), nothing, "it waits");
+    assert_eq!(tests("test_all", &["%rd1", "5", "1"]), nothing, "of three parameters");
     assert_eq!(around(&fetch("%rd1").replace("call.uni", "@%p2 call.uni")), nothing, "it may not look");
     assert_eq!(around(&fetch("%rd1").replace("[back+0]", "[other+0]")), nothing, "it takes something else");
     let defined = format!("L: {} setp.eq.s64 %p1, %rd2, 0; @%p1 bra L;", fetch("%rd1"));

@@ -1,0 +1,68 @@
+//! Loops around an atomic fetch: `while (nvshmem_int_atomic_fetch(flag, pe) != 1);`.
+//!
+//! A fetch is a transfer: fences put others before it, and it is issued in a step. The fetch that begins the loop is issued as every fetch is, and
+//! the loop waits until what comes before it has been delivered. From then on it is a [wait](super::ends_loop): a fetch that finds the word in vain leaves
+//! nothing behind, and the one that ends the loop may be issued just before it finds the word, or as early as the first. So
+//! whatever other threads issue, fence or complete meanwhile keeps it from nothing, and it keeps nobody waiting.
+//!
+//! What the race detector is told is no more than what holds for the first fetch and for the last one. The first has been issued: what a fence puts before it has arrived. The
+//! last has read the word, and the quiet of another thread may have come before its issue.
+
+use onesided::backend::Transfer;
+
+use super::super::Machine;
+use super::super::access::Test;
+use super::super::ids::{AgentId, BlockId, PeId};
+use super::super::relaxed::Asked;
+use super::ends_loop::{Begins, Looking};
+use crate::machine::Progress;
+use crate::race::How;
+use crate::request::Reply;
+
+impl Machine {
+    /// A thread issues a transfer. If it fetches a word in a loop that does nothing else, the thread waits from now on. Returns whether it does.
+    pub(super) fn fetches_in_loop(&mut self, thread: AgentId, transfer: &Transfer, asked: Asked) -> bool {
+        let id = self.block_of(thread);
+        let Some(mut looking) = self.kernels.blocks[id].loops.remove(&thread) else { return false };
+        if !self.says_nothing(&looking.besides) {
+            return false;
+        }
+        self.touch_scope(thread, transfer);
+        let ticket = self.races.is_on().then(|| self.observe_issue(thread, transfer, asked));
+        let peer = PeId(transfer.peer);
+        looking.begins = Begins::Issued(peer, ticket);
+        let before = self.await_issued(thread, |races, rank, ticket| {
+            let in_order = rank.target == peer && rank.turn.is_some();
+            in_order || rank.precedes_next(peer, races.has_fenced(thread, ticket), true)
+        });
+        match before {
+            Progress::Done | Progress::DoneLater => self.waits_behind_issue(thread, id, looking),
+            Progress::Blocked => _ = self.kernels.blocks[id].loops.insert(thread, looking),
+        }
+        true
+    }
+
+    /// What comes before the fetch of a thread has been delivered: it waits for the word.
+    pub(super) fn waits_behind_issue(&mut self, thread: AgentId, id: BlockId, looking: Looking) {
+        if let Begins::Issued(peer, Some(ticket)) = &looking.begins {
+            self.races.arrived(thread, ticket, *peer);
+        }
+        self.waits_in_loop(thread, id, looking);
+    }
+
+    /// The fetch of a thread has found what ends its loop.
+    pub(super) fn fetch_ends(&mut self, thread: AgentId, test: &Test) {
+        let Test { pe, variable: word, .. } = *test;
+        let (call, at) = self.agents[thread].asked();
+        self.observe(thread, pe, word, How::AtomicRead, word.len, (call, at.expect("it has called")));
+        self.lint_look(thread, (pe, word));
+        let ending = self.looks_by_call(thread, (pe, word));
+        self.hears_by_call(thread, ending, (pe, word), false);
+        self.call_has_read(thread, (pe, word));
+        self.in_chosen_step = false;
+        let value = self.heap.load(pe, word);
+        self.record_waited(thread, word, test.comparison.dtype, value);
+        self.agents[thread].reply = Reply::Value(value);
+        self.finish(thread);
+    }
+}
