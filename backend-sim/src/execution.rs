@@ -197,7 +197,7 @@ fn drive<C: Chooser>(
     }
     let mut machine = link.machine.borrow_mut();
     match at_the_limit {
-        true => verdict.goes_round(machine.loops()),
+        true => verdict.goes_round(machine.loops_report()),
         false => verdict.races = machine.races(),
     }
     machine.resume(paused);

@@ -8,7 +8,6 @@ use onesided_ptx::Who as KernelThread;
 
 use crate::limits::Bound;
 use crate::lint::Lint;
-use crate::machine::Loops;
 use crate::race::{IntendedRace, Race};
 use crate::trace::LastRead;
 
@@ -220,7 +219,7 @@ pub struct AgentState {
     pub call: &'static str,
     /// The line of its last call.
     pub at: Option<At>,
-    /// The calls that the host made again and again behind the step limit: its loop, if it is in one.
+    /// The calls that the host, or the thread, made again and again behind the step limit: its loop, if it is in one.
     pub loops: Vec<Repeated>,
     /// How it stood.
     pub standing: Standing,
@@ -234,14 +233,14 @@ impl AgentState {
     }
 }
 
-/// A call that a host made again and again.
+/// A call that a host, or a thread of a kernel, made again and again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repeated {
     /// The call in words, as it was made the first time.
     pub call: String,
     /// Its line.
     pub at: At,
-    /// How often the host made it in some steps behind the limit, at least twice.
+    /// How often it was made in some steps behind the limit, at least twice.
     pub times: usize,
 }
 
@@ -296,10 +295,18 @@ impl Verdict {
         self.given_up.as_ref().is_some_and(|kind| kind.unseen() == Some(Unseen::Limit))
     }
 
-    /// Says of each host which calls it makes again and again.
-    pub(crate) fn goes_round(&mut self, loops: &Loops) {
-        for state in self.agents.iter_mut().filter(|state| state.stream.is_none()) {
-            state.loops = loops.of(state.pe);
+    /// Says of some who make calls again and again which these are.
+    pub(crate) fn goes_round(&mut self, some: Vec<AgentState>) {
+        for one in some {
+            let is_it =
+                |state: &&mut AgentState| (state.pe, state.stream, state.thread) == (one.pe, one.stream, one.thread);
+            match self.agents.iter_mut().find(is_it) {
+                Some(state) => state.loops = one.loops,
+                None => {
+                    let behind = self.agents.partition_point(|state| state.pe <= one.pe);
+                    self.agents.insert(behind, one);
+                }
+            }
         }
     }
 }

@@ -2,8 +2,10 @@
 
 use std::ops::ControlFlow;
 
-use onesided::{Pe, Result, expect_eq};
+use onesided::{Grid, Pe, Result, Source, args, expect_eq};
 use onesided_sim::{Config, Effort, Explore, Explored, Races, Sim, Simulation, Strategy, VerdictKind};
+
+use crate::hand_over::run;
 
 /// PE 0 prepares much and then counts for ever, in a loop of two calls.
 fn count_for_ever(pe: &Pe<Sim>) -> Result<()> {
@@ -46,6 +48,48 @@ fn a_run_that_is_given_up_names_the_calls_of_its_loop() {
         assert_eq!(calls, ["atomic_add<u64>(buf0+8..16 on PE 1, 1)", "signal_fetch(buf0+0..8)"], "{verdict}");
         let lines: Vec<u32> = loops.iter().map(|call| call.at.line()).collect();
         assert_eq!(lines[0].abs_diff(lines[1]), 1);
+    }
+}
+
+/// The same in a kernel.
+fn count_for_ever_in_a_kernel(pe: &Pe<Sim>) -> Result<()> {
+    let words = pe.alloc_zeroed::<i32>(4)?;
+    let source = Source::ptx("repeats.ptx", include_str!("../ptx/kernels/repeats.ptx"));
+    run(pe, &source, "count_for_ever", &Grid::new(2, 2), args![&words])?;
+    pe.free(words)
+}
+
+#[test]
+fn a_run_that_is_given_up_names_the_calls_of_a_kernel_s_loop() {
+    let config = Config { max_steps: Some(3000), races: Races::Note, ..Config::pes(2) };
+    let mut simulation = Simulation::new(config).unwrap();
+    let mut verdicts = vec![simulation.run(count_for_ever_in_a_kernel).unwrap().verdict];
+    let visit = |run: &onesided_sim::Run<()>| {
+        verdicts.push(run.verdict.clone());
+        ControlFlow::Continue(())
+    };
+    simulation.explore(Explore::random(3, 0), count_for_ever_in_a_kernel, visit).unwrap();
+    let visit = |run: &onesided_sim::Run<()>| {
+        verdicts.push(run.verdict.clone());
+        ControlFlow::<()>::Continue(())
+    };
+    simulation.explore(Explore::All { limit: 2 }, count_for_ever_in_a_kernel, visit).unwrap();
+    assert!(verdicts.len() >= 6, "{}", verdicts.len());
+    for verdict in verdicts {
+        assert!(matches!(verdict.kind, VerdictKind::StepLimit { .. }), "{verdict}");
+        let repeat: Vec<_> = verdict.agents.iter().filter(|agent| !agent.loops.is_empty()).collect();
+        let [thread] = repeat[..] else { panic!("one thread goes round: {verdict}") };
+        let who = thread.thread.expect("it is a thread of a kernel");
+        assert_eq!((thread.pe, thread.stream, who.block, who.thread), (0, Some(0), [1, 0, 0], [1, 0, 0]), "{verdict}");
+        let mut calls: Vec<(&str, u32)> =
+            thread.loops.iter().map(|call| (call.call.as_str(), call.at.line())).collect();
+        calls.sort_unstable();
+        let expected = [("atomic_add<i32>(buf0+4..8 on PE 1, 1)", 12), ("g<i32>(buf0+0..4 on PE 1)", 11)];
+        assert_eq!(calls, expected, "{verdict}");
+        let said = verdict.to_string();
+        let line = said.lines().find(|line| line.contains("it goes on calling")).unwrap_or_default();
+        assert!(line.starts_with("  PE 0 stream 0, block 1, thread 1: "), "{said}");
+        assert!(line.contains("g<i32>(buf0+0..4 on PE 1) at ") && line.contains("repeats.cu:11"), "{said}");
     }
 }
 

@@ -1,12 +1,15 @@
-//! [`Loops`]: the calls that a host repeats at the step limit; and how a run goes on after the end of its schedule.
+//! [`Loops`]: the calls that a host, or a thread of a kernel, repeats at the step limit; and how a run goes on after the end of its schedule.
+
+use std::collections::BTreeMap;
 
 use onesided::At;
 
-use super::ids::{AgentId, Id, PeId};
+use super::agent::Task;
+use super::ids::AgentId;
 use super::record::Record;
 use super::{Machine, TURN};
 use crate::request::Call;
-use crate::verdict::Repeated;
+use crate::verdict::{AgentState, Repeated, Standing};
 
 /// What a run has come to, while something goes on behind it.
 pub(crate) struct Paused {
@@ -14,28 +17,25 @@ pub(crate) struct Paused {
     steps: u64,
 }
 
-/// The calls of hosts since they are counted, in the order in which each was first made.
+/// The calls of hosts and of kernels' threads since they are counted, in the order in which each was first made.
 #[derive(Debug, Default)]
-pub(crate) struct Loops(Vec<(PeId, Repeated)>);
+pub(crate) struct Loops(Vec<(AgentId, Repeated)>);
 
 impl Loops {
-    /// The calls that a PE has made at least twice.
-    pub(crate) fn of(&self, pe: usize) -> Vec<Repeated> {
-        let own = self.0.iter().filter(|(of, call)| of.index() == pe && call.times > 1);
-        own.map(|(_, call)| call.clone()).collect()
-    }
-
-    fn add(&mut self, pe: PeId, call: &Call<'_>, at: At) {
-        match self.0.iter_mut().find(|(of, other)| (*of, other.at) == (pe, at)) {
+    fn add(&mut self, agent: AgentId, at: At, in_words: impl FnOnce() -> String) {
+        match self.0.iter_mut().find(|(of, other)| (*of, other.at) == (agent, at)) {
             Some((_, same)) => same.times += 1,
-            None => self.0.push((pe, Repeated { call: call.in_words(), at, times: 1 })),
+            None => self.0.push((agent, Repeated { call: in_words(), at, times: 1 })),
         }
     }
 }
 
 impl Machine {
-    /// What follows is no part of the run. `counts`: whether the calls of hosts are counted in it.
+    /// What follows is no part of the run. `counts`: whether calls are counted in it.
     pub(crate) fn pause(&mut self, counts: bool) -> Paused {
+        if counts {
+            self.blocks_go_on(); // the limit has interrupted them
+        }
         self.loops = counts.then(Box::default);
         self.paused = true;
         Paused { record: self.record.take(), steps: self.steps }
@@ -46,7 +46,7 @@ impl Machine {
         (self.record, self.steps, self.loops, self.paused) = (record, steps, None, false);
     }
 
-    /// When the turn ends that begins: at the limit of steps at the latest. Where calls are counted, each ends one.
+    /// When the turn of a host ends that begins: at the limit of steps at the latest. Where calls are counted, each ends one.
     #[inline]
     pub(super) fn turn_end(&self) -> u64 {
         if self.loops.is_some() { self.steps } else { (self.steps + TURN).min(self.until.saturating_add(1)) }
@@ -56,12 +56,24 @@ impl Machine {
     #[inline]
     pub(super) fn count_call(&mut self, host: AgentId, call: &Call<'_>, at: At) {
         if let Some(loops) = &mut self.loops {
-            loops.add(self.agents[host].pe, call, at);
+            loops.add(host, at, || call.in_words());
         }
     }
 
-    /// What was counted since the run was paused.
-    pub(crate) fn loops(&mut self) -> &Loops {
-        self.loops.get_or_insert_default()
+    /// A thread of a kernel has made a call.
+    #[inline]
+    pub(super) fn count_call_of_thread(&mut self, thread: AgentId, what: &Task, at: At) {
+        if let Some(loops) = &mut self.loops {
+            loops.add(thread, at, || what.in_words());
+        }
+    }
+
+    /// Who has made calls at least twice since the run was paused, and which.
+    pub(crate) fn loops_report(&self) -> Vec<AgentState> {
+        let mut loops: BTreeMap<AgentId, Vec<Repeated>> = BTreeMap::new();
+        let counted = self.loops.iter().flat_map(|loops| &loops.0).filter(|(_, call)| call.times > 1);
+        counted.for_each(|(agent, call)| loops.entry(*agent).or_default().push(call.clone()));
+        let state = |(agent, loops)| AgentState { loops, standing: Standing::Runs, ..self.agent_report(agent) };
+        loops.into_iter().map(state).collect()
     }
 }

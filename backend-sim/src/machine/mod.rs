@@ -120,7 +120,7 @@ pub(crate) use aim::Aim;
 pub(crate) use assumed::{Assumptions, GivenUp, Sightings, Word};
 pub(crate) use claim::{Claimed, Completes};
 pub(crate) use ids::{AgentId, ClaimId, Id, PeId, Table};
-pub(crate) use loops::Loops;
+use loops::Loops;
 pub(crate) use mode::{Mode, Needs};
 pub(crate) use past::Past;
 pub(crate) use poll::Patience;
@@ -220,7 +220,7 @@ pub(crate) struct Machine {
     paused: bool,
     /// When the running host lets others go first.
     turn_ends: u64,
-    /// The calls that hosts make, while they are counted.
+    /// The calls that are made, while they are counted.
     loops: Option<Box<Loops>>,
     record: Option<Box<Record>>,
     landed: Landed,

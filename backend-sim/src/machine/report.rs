@@ -23,7 +23,7 @@ impl Machine {
         self.pes.ids().flat_map(of).collect()
     }
 
-    fn agent_report(&self, id: AgentId) -> AgentState {
+    pub(super) fn agent_report(&self, id: AgentId) -> AgentState {
         let agent = &self.agents[id];
         let standing = match &agent.state {
             State::Done => Standing::Finished,

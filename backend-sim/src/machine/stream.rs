@@ -25,6 +25,14 @@ pub(crate) struct Record {
 }
 
 impl Task {
+    /// The work as a report has it.
+    pub(crate) fn in_words(&self) -> String {
+        match self {
+            Task::Op { op, .. } => op.to_string(),
+            other => other.name().to_string(),
+        }
+    }
+
     /// The work's name in the API.
     pub(crate) fn name(&self) -> &'static str {
         match self {

@@ -174,7 +174,7 @@ impl fmt::Display for AgentState {
             (_, None) => write!(f, ": {stands}; it made no call")?,
         }
         for (number, Repeated { call, at, .. }) in loops.iter().take(LISTED).enumerate() {
-            write!(f, "{} {call} at {at}", if number == 0 { "; it goes on calling" } else { "," })?;
+            write!(f, "{} {call} at {at:#}", if number == 0 { "; it goes on calling" } else { "," })?;
         }
         match loops.len().saturating_sub(LISTED) {
             0 => Ok(()),

@@ -236,6 +236,7 @@ impl Machine {
         if call.threads.len() > 1 && what.is_collective() {
             self.threads_synchronize(id, &Sync::Meet { from: call.threads.clone(), into: vec![first] });
         }
+        self.count_call_of_thread(agent, &what, at);
         let waits = self.wait_before_call(id, (agent, &call.threads), (&what, at));
         let (past, mark) = (self.past_of_threads(id, &call.threads), self.races.mark(agent));
         // a fence or a quiet in a loop that polls ends nothing that the loop waits for
