@@ -223,7 +223,9 @@ fn a_quiet_does_not_wait_for_a_loop_that_fetches() {
 #[test]
 fn a_fence_does_not_hold_up_a_loop_that_fetches() {
     for races in BOTH {
-        assert_eq!(all((2, races), "atomic_beside_fence", 0).1, set(&["[0, 1]", "[0, 2]"]));
+        for thread in [0, 1] {
+            assert_eq!(all((2, races), "atomic_beside_fence", thread).1, set(&["[0, 1]", "[0, 2]"]), "{thread} fences");
+        }
     }
 }
 

@@ -197,12 +197,13 @@ extern "C" __global__ void atomic_beside_quiet(int *data, uint64_t *signal, int)
     }
 }
 
-// Thread 1 of PE 1 fences between two signals to itself. Thread 0 may have issued its fetch before the fence, and see only what is sent behind it by another PE.
-extern "C" __global__ void atomic_beside_fence(int *data, uint64_t *signal, int) {
+// One thread of PE 1 fences between two signals, the first to itself. The other may have issued its fetch before the fence, and see only what is sent behind it by another PE.
+extern "C" __global__ void atomic_beside_fence(int *data, uint64_t *signal, int fences) {
     if (nvshmem_my_pe() == 0) {
+        if (threadIdx.x == 1) return;
         while (nvshmem_signal_fetch(signal + 1) == 0) {}
         nvshmemx_signal_op(signal, 2, NVSHMEM_SIGNAL_SET, 1);
-    } else if (threadIdx.x == 1) {
+    } else if (threadIdx.x == fences) {
         nvshmemx_signal_op(signal + 1, 1, NVSHMEM_SIGNAL_SET, 1);
         nvshmem_fence();
         nvshmemx_signal_op(signal + 1, 1, NVSHMEM_SIGNAL_SET, 0);
