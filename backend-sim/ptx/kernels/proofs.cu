@@ -35,7 +35,7 @@ KERNEL(taken_back) {
         } else {
             nvshmem_signal_wait_until(flags, NVSHMEM_CMP_EQ, 1);
             *seen += *data;
-            flags[0] = 0;
+            flags[0] = 0, __threadfence_system();
             nvshmemx_signal_op(flags + 1, round, NVSHMEM_SIGNAL_SET, 0);
         }
     }

@@ -244,12 +244,23 @@ impl Pair {
     fn missing_behind_the_issue(&self, next: Option<(u32, Option<PeId>)>, context: Context<'_>) -> MissingEdge {
         let (after, before) = (context.at(&self.first), context.at(&self.second));
         let (beside, _) = self.beside(context);
-        match self.first.lane() {
+        match self.first.lane_to(&context.agents[self.second.agent()], self.pe, context.agents) {
+            Lane::Stores if self.first.lane() == Lane::Steps => self.missing_after_own_store(next, context),
             Lane::Reads => MissingEdge::Flush { after, before },
             Lane::Gets => MissingEdge::Quiet { after, before },
             Lane::Steps | Lane::Arrived | Lane::Parts if beside => MissingEdge::synchronize(after, before, false),
             Lane::Steps | Lane::Arrived | Lane::Parts => barrier(after, before),
             Lane::Puts | Lane::Nbi | Lane::Stores => self.missing_arrival(next, context),
+        }
+    }
+
+    /// What tells another PE that a kernel has stored to its own PE's memory.
+    fn missing_after_own_store(&self, next: Option<(u32, Option<PeId>)>, context: Context<'_>) -> MissingEdge {
+        let (after, before) = (context.at(&self.first), context.at(&self.second));
+        let told = next.map(|(site, _)| site).or(self.signal.map(|(_, site)| site));
+        match told {
+            Some(site) => MissingEdge::ReleasingFence { after, flag: context.at_site(site), near: false },
+            None => MissingEdge::Quiet { after, before },
         }
     }
 

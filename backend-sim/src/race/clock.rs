@@ -271,6 +271,11 @@ impl Clock {
         self.get(agent).map_or(0, |known| known.steps)
     }
 
+    /// All agents that are known, each with its last own access that is.
+    pub(super) fn all_steps(&self) -> impl Iterator<Item = (AgentId, u64)> {
+        self.known.iter().map(|known| (known.agent, known.steps))
+    }
+
     /// Learns the own accesses of an agent up to a moment.
     pub(super) fn learn_steps(&mut self, agent: AgentId, time: u64) {
         let steps = &mut self.of(agent).steps;

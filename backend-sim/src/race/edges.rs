@@ -111,6 +111,9 @@ impl Detector {
         if !view.is_host() && lane != Lane::Steps && !is_by_kernel {
             view.sends(Some(to).filter(|_| lane != Lane::Gets), time, &issue);
         }
+        if lane == Lane::Steps && view.is_in_kernel() {
+            self.has_stored(agent, time); // what a call gets, its agent has written
+        }
         Ticket { agent, lane, reads, time, previous, site, issue }
     }
 

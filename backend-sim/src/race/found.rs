@@ -203,6 +203,8 @@ impl Pair {
             }
             false => Path::none(&earlier, who, agents),
         };
+        let reader = &agents[second.agent()];
+        let target = if first.lane_to(reader, who.pe, agents) == first.lane() { who.pe } else { reader.pe };
         let of_one_block = matches!(path, Path::Threads { side: Side::Both, .. });
         let lacking = |two: [Mark; 2], knows| {
             let lack = gpus.fence_missing(&two, knows, of_one_block, (agents, sites));
@@ -221,7 +223,7 @@ impl Pair {
             wait: gpus.wait_missing([&first, &second], who.pe, agents),
             fence: gpus.missing(&first, &second, agents),
             lack,
-            signal: signal_by_another(&first, (who.pe, who.clock), agents),
+            signal: signal_by_another(&first, (target, who.clock), agents),
             met: [first, second].map(|mark| agents[mark.agent()].met),
             through: who.knows_recent(&earlier),
             entered: has_entered(&first, &second, agents) || has_entered(&second, &first, agents),

@@ -278,8 +278,8 @@ struct Outstanding {
     nbi: Vec<Run>,
     /// What fences of each scope order.
     fenced: [Option<Rc<Fenced>>; 3],
-    /// The last store of its kernels to another PE's memory.
-    stored: u64,
+    /// The last store of its kernels to any PE's memory.
+    wrote: u64,
 }
 
 impl Outstanding {
@@ -287,7 +287,7 @@ impl Outstanding {
     fn reset(&mut self) {
         self.nbi.clear();
         self.forget_fences();
-        self.stored = 0;
+        self.wrote = 0;
     }
 
     /// What fences have ordered is over.
@@ -408,6 +408,9 @@ impl Detector {
         (call, at): (&'static str, At),
     ) {
         let mark = self.own_access(agent, how, size, (call, at));
+        if how.is_plain_write() && self.agents[agent].is_in_kernel() {
+            self.has_stored(agent, mark.time);
+        }
         if !self.shadow.access_known(pe, span, mark, None, self.base) {
             self.touch_unknown(agent, pe, span, mark);
         }
@@ -478,6 +481,9 @@ impl Detector {
             *mark = Mark::new(thread, Lane::Steps, time, number, how, len);
         }
         let marks = &marks[..threads.len()];
+        if how.is_plain_write() {
+            threads.iter().zip(marks).for_each(|(&thread, mark)| self.has_stored(thread, mark.time));
+        }
         let mut unknown = 0_u32;
         if !self.shadow.access_words(pe, words, self.base, marks, |index| unknown |= 1 << index) {
             unknown = u32::MAX;

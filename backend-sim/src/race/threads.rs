@@ -10,7 +10,7 @@ use onesided::backend::Span;
 use onesided_ptx::Scope;
 
 use super::clock::Clock;
-use super::{Detector, FENCED, How, Lane, Mark, Scoped, Ticket, Told, Update, View, steps_of};
+use super::{Detector, FENCED, How, Lane, Mark, Scoped, Ticket, Told, Update, View, knows, steps_of};
 use crate::config::Quiet;
 use crate::machine::{AgentId, PeId, Table};
 
@@ -196,8 +196,20 @@ impl Detector {
 
     fn issue_store(&mut self, thread: AgentId, pe: PeId, asked: (&'static str, At)) -> Ticket {
         let ticket = self.issue_now(thread, pe, Lane::Stores, false, asked);
-        self.pes[self.agents[thread].pe].stored = ticket.time;
+        self.has_stored(thread, ticket.time);
         ticket
+    }
+
+    /// An agent of a kernel has stored plainly: to others than the kernels of its PE, fences of the system tell that.
+    #[inline]
+    pub(super) fn has_stored(&mut self, agent: AgentId, time: u64) {
+        let view = &mut self.agents[agent];
+        view.wrote = time;
+        let (pe, block) = (view.pe, view.block);
+        self.pes[pe].wrote = time;
+        if let Some(block) = block {
+            self.agents[block].wrote = time;
+        }
     }
 
     /// A thread writes strongly to another PE's memory, where races are looked for: that arrives later. `behind`: what it comes after besides, by fences
@@ -221,16 +233,18 @@ impl Detector {
         self.update_by_kernel(update, (pe, word), *replaces);
     }
 
-    /// The stores to other PEs' memory that are before a fence or a release of a thread in the scope of the system: its own, and those
-    /// of others of its PE that it comes after. By agent, up to when.
-    fn stores_before(&self, thread: AgentId) -> Vec<(AgentId, u64)> {
-        let view = &self.agents[thread];
-        if self.pes[view.pe].stored <= self.base {
-            return Vec::new(); // mostly
+    /// The stores that are before a fence or a release of an agent in the scope of the system: its own, and those of others of its PE's kernels that it
+    /// comes after. By thread, or by block for all threads of it, up to when.
+    fn stores_before(&self, agent: AgentId) -> Vec<(AgentId, u64)> {
+        let view = &self.agents[agent];
+        if self.pes[view.pe].wrote <= self.base {
+            return Vec::new();
         }
-        let upto = |of: AgentId| if of == thread { view.last } else { steps_of(&view.clock, &self.agents, of) };
-        let has_stored = |of: &AgentId| self.agents[*of].stored > self.base;
-        self.scope_of(thread).into_iter().filter(has_stored).map(|of| (of, upto(of))).collect()
+        let has_stored = |&(of, upto): &(AgentId, u64)| {
+            let other = &self.agents[of];
+            upto > self.base && other.wrote > self.base && other.pe == view.pe && other.is_in_kernel()
+        };
+        view.clock.all_steps().chain([(agent, view.last)]).filter(has_stored).collect()
     }
 
     /// A thread comes to a fence in the scope of the system: whatever it does or issues later comes after the stores before that.
@@ -251,19 +265,16 @@ impl Detector {
 
     /// A block has ended: whoever comes after that comes after the stores of its threads.
     pub(crate) fn block_ends(&mut self, block: AgentId, threads: impl Iterator<Item = AgentId>) {
-        if !self.on || self.pes[self.agents[block].pe].stored <= self.base {
+        if !self.on || self.pes[self.agents[block].pe].wrote <= self.base {
             return;
         }
         for thread in threads {
             let view = &mut self.agents[thread];
-            let stored = view.stored;
-            if stored > self.base {
-                if view.issued == stored {
-                    view.claimed = stored; // nothing else of it is outstanding
-                }
-                self.agents[block].clock().of(thread).lane(Lane::Stores).add(0, stored);
+            if view.stored > self.base && view.issued == view.stored {
+                view.claimed = view.stored; // nothing else of it is outstanding
             }
         }
+        self.system_fence(block);
     }
 
     /// Whether a call of an agent that completes covers a transfer of its scope: see [`Quiet`].
@@ -284,7 +295,9 @@ impl Detector {
     /// Whether an agent knows that a store has arrived: because it has waited for that, or because a fence says so, and whoever writes behind
     /// the fence waits.
     pub(crate) fn is_told_of_arrival(&self, agent: AgentId, store: Option<&Ticket>, to: PeId) -> bool {
-        store.is_some_and(|store| self.agents[agent].clock.knows(store.agent, Lane::Stores, store.time, to))
+        store.is_some_and(|store| {
+            knows(&self.agents[agent].clock, &self.agents, store.agent, Lane::Stores, store.time, to)
+        })
     }
 
     /// A thread's fence puts what it comes after before whatever is issued by somebody who comes after the fence. So this order is something that
@@ -295,6 +308,9 @@ impl Detector {
             if self.agents[of].issued > self.base && covered > 0 {
                 self.agents[thread].clock().of(of).fenced().add(0, covered);
             }
+        }
+        for (of, upto) in self.stores_before(thread) {
+            self.agents[thread].clock().of(of).fenced().add(0, upto);
         }
     }
 

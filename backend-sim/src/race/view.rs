@@ -38,6 +38,8 @@ pub(super) struct View {
     pub(super) claimed: u64,
     /// Its last store through a peer pointer.
     pub(super) stored: u64,
+    /// Of an agent of a kernel, its last plain store to any PE's memory; of a block, that of its threads.
+    pub(super) wrote: u64,
     /// Its last fence, of a thread of a kernel: when, and where.
     pub(super) fence: Option<(u64, At)>,
     /// For a stream or an agent of a kernel: its last operation to each PE that others of its scope can complete or order, and what it knew then. Plain
@@ -95,6 +97,7 @@ impl View {
             issued: 0,
             claimed: 0,
             stored: 0,
+            wrote: 0,
             fence: None,
             sent: Vec::new(),
             previous: Vec::new(),

@@ -38,8 +38,8 @@ pub(super) struct OnPath<'a> {
     agents: &'a Table<AgentId, View>,
 }
 
-/// Whether a clock knows an access of an agent's lane to a PE's memory. If it knows a block up to a moment, it knows what each of the block's threads
-/// has done by then. If it knows that a transfer was delivered, it knows that its source was read before.
+/// Whether a clock knows an access of an agent's lane to a PE's memory. What it knows of a block up to a moment, it knows of each of the block's threads.
+/// If it knows that a transfer was delivered, it knows that its source was read before.
 #[inline]
 pub(super) fn knows(
     clock: &Clock,
@@ -52,6 +52,7 @@ pub(super) fn knows(
     clock.knows(agent, lane, time, pe)
         || matches!(lane, Lane::Steps | Lane::Arrived)
             && agents[agent].block.is_some_and(|block| time <= clock.steps(block))
+        || lane == Lane::Stores && agents[agent].block.is_some_and(|block| clock.knows(block, lane, time, pe))
         || lane == Lane::Reads
             && agents[agent].nbi_put_to(time).is_some_and(|to| clock.knows(agent, Lane::Nbi, time, to))
 }
@@ -94,6 +95,21 @@ impl<'a> OnPath<'a> {
     }
 }
 
+impl Mark {
+    /// Whether this access to memory of a PE is a plain store by a kernel of that PE.
+    fn is_own_store(&self, pe: PeId, agents: &Table<AgentId, View>) -> bool {
+        let by = &agents[self.agent()];
+        self.lane() == Lane::Steps && self.how().is_plain_write() && by.pe == pe && by.is_in_kernel()
+    }
+
+    /// What an agent has to know of this access to memory of a PE. A kernel's plain store to its own PE's memory is there at once for kernels
+    /// of that PE. For the others it is a store like one to another PE.
+    pub(super) fn lane_to(&self, reader: &View, pe: PeId, agents: &Table<AgentId, View>) -> Lane {
+        let is_near = reader.pe == pe && reader.is_in_kernel();
+        if !is_near && self.is_own_store(pe, agents) { Lane::Stores } else { self.lane() }
+    }
+}
+
 impl Who<'_> {
     /// Whether fences of threads hold it back.
     fn is_fenced(&self) -> bool {
@@ -105,10 +121,11 @@ impl Who<'_> {
         self.lane == Lane::Stores || self.lane == Lane::Steps && self.issue.is_none()
     }
 
-    /// Whether this is a load or store by a kernel of the agent's PE: for those, its stores are in the order of its steps.
+    /// Whether the stores of an agent are there for this one in the order of its steps: those of a kernel are, for loads and stores by kernels of its PE,
+    /// and to its own PE's memory also for calls there.
     fn is_on_gpu_of(&self, agent: AgentId) -> bool {
         let [me, other] = [self.agent, agent].map(|agent| &self.agents[agent]);
-        self.is_by_pointer() && me.is_in_kernel() && me.scope() == other.scope()
+        me.is_in_kernel() && me.scope() == other.scope() && (self.is_by_pointer() || other.pe == self.pe)
     }
 
     /// A transfer, at its access to memory of a PE.
@@ -209,24 +226,29 @@ impl Who<'_> {
     }
 
     pub(super) fn knows_recent(&self, mark: &Mark) -> bool {
-        let (agent, lane) = (mark.agent(), mark.lane());
+        let agent = mark.agent();
+        let lane = if mark.is_own_store(self.pe, self.agents) { Lane::Stores } else { mark.lane() };
         if agent == self.agent {
             match lane {
                 // an agent loads what it has stored, though that arrives later, and its stores follow each other
                 Lane::Stores if self.is_by_pointer() => return true,
+                Lane::Stores if mark.lane() == Lane::Steps => return mark.time <= self.time,
                 Lane::Steps if self.lane == Lane::Stores => return true,
                 Lane::Steps | Lane::Arrived => return mark.time <= self.time,
                 _ if mark.time == self.time => return true, // the same transfer
                 _ => {}
             }
         }
-        let knows = |clock: &Clock| knows(clock, self.agents, agent, lane, mark.time, self.pe);
+        let is_on_gpu = lane == Lane::Stores && self.is_on_gpu_of(agent);
+        let knows = |clock: &Clock| {
+            is_on_gpu && mark.time <= steps_of(clock, self.agents, agent)
+                || knows(clock, self.agents, agent, lane, mark.time, self.pe)
+        };
         let same_scope = || self.agents[agent].scope() == self.agents[self.agent].scope();
         // a fence that puts a delivery before this one puts the source read before it, too
         let is_read_for_here = || lane == Lane::Reads && self.agents[agent].nbi_put_to(mark.time) == Some(self.pe);
         let fenced_as = if is_read_for_here() { Lane::Nbi } else { lane };
         knows(self.clock)
-            || lane == Lane::Stores && self.is_on_gpu_of(agent) && mark.time <= steps_of(self.clock, self.agents, agent)
             || self.fenced.is_some_and(|fenced| {
                 fenced.covers(agent, fenced_as, mark.time) || fenced.known_of(self.pe).is_some_and(knows)
             })

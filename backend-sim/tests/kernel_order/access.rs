@@ -10,7 +10,7 @@ use super::program::{Order, PES, Program, Role, SHARED, Scope, Step};
 pub(super) enum Kind {
     /// A load, a store or an atomic.
     Own,
-    /// A store to another PE, or an addition that fetches nothing: it arrives later.
+    /// A plain store, a strong one to another PE, or an addition there that fetches nothing: other PEs see it later.
     Store,
     /// What a call of NVSHMEM does before it ends: it is no load and no store.
     Call,
@@ -34,7 +34,7 @@ pub(super) fn home(of: usize, (_, block): (usize, usize)) -> usize {
 }
 
 /// What a step of a thread in a place accesses, its target first.
-fn accesses(step: &Step, place: (usize, usize), promises: &Promises) -> Vec<Access> {
+fn accesses(step: &Step, place: (usize, usize), role: Role, promises: &Promises) -> Vec<Access> {
     let (pe, _) = place;
     let step = step.on(pe);
     let one = |spot, writes, order, kind| vec![Access { spot, writes, order, kind, second: false }];
@@ -46,6 +46,9 @@ fn accesses(step: &Step, place: (usize, usize), promises: &Promises) -> Vec<Acce
             if of != pe && of != SHARED =>
         {
             one((of, word), true, order, Kind::Store)
+        }
+        Step::Write { of, word, order: Order::Weak, .. } if of == pe && role == Role::Thread => {
+            one((of, word), true, Order::Weak, Kind::Store)
         }
         Step::Write { of, word, order, .. } | Step::Add { of, word, order, .. } => {
             one((home(of, place), word), true, order, Kind::Own)
@@ -89,7 +92,7 @@ pub(super) fn bit(thread: usize, step: usize, second: bool) -> u128 {
 /// Of all agents: what each step accesses.
 pub(super) fn all_accesses(program: &Program, promises: &Promises) -> Vec<Vec<Vec<Access>>> {
     let of_agent = |(agent, steps): (usize, &Vec<Step>)| {
-        steps.iter().map(|step| accesses(step, program.place(agent), promises)).collect()
+        steps.iter().map(|step| accesses(step, program.place(agent), program.role(agent), promises)).collect()
     };
     program.steps.iter().enumerate().map(of_agent).collect()
 }
@@ -135,6 +138,18 @@ impl Model<'_> {
         })
     }
 
+    /// Stores that somebody comes after who knows of a put that has replaced them.
+    fn replaced(&self, state: &State, past: Past) -> u128 {
+        let is_known = |(thread, step): (usize, usize)| {
+            let all = match self.accesses[thread][step][0].kind {
+                Kind::Transfer => past.arrived,
+                _ => past.steps | past.arrived,
+            };
+            all & bit(thread, step, false) != 0
+        };
+        state.replaced.iter().filter(|(put, _)| is_known(*put)).fold(0, |all, (_, stores)| all | stores)
+    }
+
     fn races_with_any(&self, state: &State, (thread, step): (usize, usize), access: &Access, past: Past) -> bool {
         let all = self.accesses.iter().enumerate().flat_map(|(other, steps)| {
             let of_step = move |(i, accesses): (usize, &'_ Vec<Access>)| {
@@ -157,11 +172,14 @@ impl Model<'_> {
             let same_gpu = self.pe(other) == self.pe(thread) && matches!(access.kind, Kind::Own | Kind::Store);
             let must_arrive = match earlier.kind {
                 Kind::Own | Kind::Call => false,
+                // a PE's kernels see at once what they have stored there
+                Kind::Store if earlier.spot.0 == self.pe(other) => self.scope(thread) != self.scope(other),
                 Kind::Store => !same_gpu, // a GPU's loads and stores come after its stores, and a get does not
                 Kind::Transfer => true,
             };
             let known = if must_arrive { past.arrived } else { past.steps | past.arrived };
             let known = if access.kind == Kind::Own { known | state.threads[thread].overwritten } else { known };
+            let known = known | self.replaced(state, past);
             !morally_strong && known & bit(other, i, earlier.second) == 0
         })
     }

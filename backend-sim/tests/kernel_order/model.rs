@@ -1,6 +1,6 @@
 //! What such programs can show, and whether they race: all orders of all steps, and for each what PTX's causality order says.
 //!
-//! An access is a bit. Whoever comes after accesses holds a set of them. A store to another PE is two accesses: its PE's threads come
+//! An access is a bit. Whoever comes after accesses holds a set of them. A plain store, or one to another PE, is two accesses: its PE's threads come
 //! after the store, and others after its arrival, which a fence or a release of the system's scope, or a quiet, tells. A strong one is seen there
 //! when it arrives, which may be behind later steps of its thread, and so is an addition that fetches nothing. Two accesses
 //! race that conflict, where the later does not come after the earlier, unless both are strong and the scope of each has the other's thread.
@@ -29,7 +29,9 @@ pub(super) struct State {
     pub(super) launches: Vec<Past>,
     /// Accesses that were made.
     pub(super) made: u128,
-    /// And hosts and streams.
+    /// Of puts of a PE to itself, by thread and step: the accesses before them to the same place.
+    pub(super) replaced: Vec<((usize, usize), u128)>,
+    /// Threads, hosts and streams.
     pub(super) threads: Vec<Thread>,
     /// What fences before a block's last barrier tell.
     pub(super) met: Vec<Told>,
@@ -109,6 +111,7 @@ pub(crate) fn allowed(program: &Program, quiet: Quiet, promises: &Promises, limi
         memory: vec![[0; WORDS + 1]; PES + PES * BLOCKS],
         launches: vec![Past::default(); PES],
         made: 0,
+        replaced: Vec::new(),
         threads: vec![Thread::default(); program.steps.len()],
         met: vec![Told::new(); PES * BLOCKS],
         arrived: vec![Default::default(); PES * BLOCKS],

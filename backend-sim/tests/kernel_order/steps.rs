@@ -63,6 +63,12 @@ impl Model<'_> {
             let past = self.past_and_own(&state, thread);
             state.threads[thread].sent[to] = Some(past);
         }
+        if let Step::P { to, word, .. } | Step::Put { to, word, .. } = *step
+            && to == pe
+        {
+            state.replaced.push(((thread, done), self.known_at(before, (to, word), own)));
+            state.replaced.sort_unstable();
+        }
         match *step {
             Step::Read { of, word, order } => {
                 let of = self.home(thread, of);
