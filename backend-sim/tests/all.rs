@@ -49,6 +49,7 @@ mod kernel_marks;
 mod kernel_missing;
 mod kernel_multicast;
 mod kernel_order;
+mod kernel_own_stores;
 mod kernel_packets;
 mod kernel_parts;
 mod kernel_phases;

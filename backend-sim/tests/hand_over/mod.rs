@@ -3,16 +3,28 @@
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-use onesided::{Argument, Grid, Pe, Result, Source, args};
+use onesided::{Argument, Grid, Pe, Result, Source, Stream, args};
 use onesided_sim::{Config, Explore, Sim, Simulation};
 
 /// Runs a kernel on all PEs, and waits for all of them. Each test gives what its kernel takes.
 pub(crate) fn run(pe: &Pe<Sim>, source: &Source, name: &str, grid: &Grid, arguments: &[Argument]) -> Result<()> {
+    let stream = launch(pe, source, name, grid, arguments)?;
+    pe.on(&stream).barrier_all()?;
+    pe.synchronize(&stream)
+}
+
+/// Launches a kernel, on a stream of its own.
+pub(crate) fn launch(
+    pe: &Pe<Sim>,
+    source: &Source,
+    name: &str,
+    grid: &Grid,
+    arguments: &[Argument],
+) -> Result<Stream<Sim>> {
     let (module, stream) = (pe.module(source)?, pe.stream()?);
     // SAFETY: the kernels take these arguments.
     unsafe { pe.on(&stream).launch(&module.kernel(name)?, grid, arguments)? };
-    pe.on(&stream).barrier_all()?;
-    pe.synchronize(&stream)
+    Ok(stream)
 }
 
 /// How many schedules there are, and what the PEs return. None may end in a finding, and a search of all of them must be complete.

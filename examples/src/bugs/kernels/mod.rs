@@ -77,6 +77,7 @@ kernels! {
     loaded_behind_a_look: Label::new(Class::Lint, 2).on_nvlink_too().seen("MISUSE.md, row 67"), 1 x 1;
     atomic_within_the_gpu: race().on_nvlink_too().seen("MISUSE.md, row 61"), 1 x 1;
     put_by_half_a_block: fault().seen("conformance suite, device/misuse"), 1 x 64;
+    fetched_without_a_fence: race().on_nvlink_too().seen("MISUSE.md, row 68"), 1 x 32;
     barrier_in_a_branch: fault().seen("conformance suite, device/misuse"), 1 x 32;
     copied_without_a_fence: fault().seen("MISUSE.md, row 66"), 1 x 64;
     tile_read_early: fault().seen("conformance suite, device/misuse"), 1 x 64;
