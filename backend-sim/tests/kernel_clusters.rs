@@ -99,37 +99,37 @@ fn what_does_not_wait_for_the_other_block() {
     insta::assert_snapshot!(wrong(1, |pe| sums(pe, NO_MEETING)), @r"
     kernel sums on PE 0: race in shared memory: the read of 4 bytes at sum+0 of block 1 of the cluster may come before that block has begun (clusters.cu:27, block 0, thread 0)
         missing: a barrier of the cluster (cluster.sync()) before clusters.cu:27
-      PE 0: in synchronize at backend-sim/tests/hand_over/mod.rs:15, waits for its stream 0 to finish
-      PE 0 stream 0: in launch at backend-sim/tests/hand_over/mod.rs:13, waits for kernel sums to end: 0 of 8 blocks have
+      PE 0: in synchronize at backend-sim/tests/hand_over/mod.rs:13, waits for its stream 0 to finish
+      PE 0 stream 0: in launch at backend-sim/tests/hand_over/mod.rs:26, waits for kernel sums to end: 0 of 8 blocks have
     ");
     insta::assert_snapshot!(wrong(1, |pe| sums(pe, BLOCK_MEETS)), @r"
     kernel sums on PE 0: race in shared memory: the read of 4 bytes at sum+0 of block 1 of the cluster may come before that block has begun (clusters.cu:27, block 0, thread 0)
         missing: a barrier of the cluster (cluster.sync()) before clusters.cu:27
-      PE 0: in synchronize at backend-sim/tests/hand_over/mod.rs:15, waits for its stream 0 to finish
-      PE 0 stream 0: in launch at backend-sim/tests/hand_over/mod.rs:13, waits for kernel sums to end: 0 of 8 blocks have
+      PE 0: in synchronize at backend-sim/tests/hand_over/mod.rs:13, waits for its stream 0 to finish
+      PE 0 stream 0: in launch at backend-sim/tests/hand_over/mod.rs:26, waits for kernel sums to end: 0 of 8 blocks have
     ");
     insta::assert_snapshot!(wrong(1, |pe| sums(pe, NO_END)), @r"
     kernel sums on PE 0: race in shared memory: the read of 4 bytes at sum+0 of block 3 of the cluster comes when that block has ended (clusters.cu:27, block 0, thread 0)
         missing: a barrier of the cluster (cluster.sync()) behind clusters.cu:27, before the block ends
-      PE 0: in synchronize at backend-sim/tests/hand_over/mod.rs:15, waits for its stream 0 to finish
-      PE 0 stream 0: in launch at backend-sim/tests/hand_over/mod.rs:13, waits for kernel sums to end: 0 of 8 blocks have
+      PE 0: in synchronize at backend-sim/tests/hand_over/mod.rs:13, waits for its stream 0 to finish
+      PE 0 stream 0: in launch at backend-sim/tests/hand_over/mod.rs:26, waits for kernel sums to end: 0 of 8 blocks have
     ");
     insta::assert_snapshot!(wrong(1, |pe| multicast(pe, NO_BEGIN)), @r"
     kernel multicast on PE 0: race in shared memory: the write of 8 bytes at data+0 of block 1 of the cluster may come before that block has begun (clusters.cu:68, block 0, thread 0)
         missing: a barrier of the cluster (cluster.sync()) before clusters.cu:68
-      PE 0: in synchronize at backend-sim/tests/hand_over/mod.rs:15, waits for its stream 0 to finish
-      PE 0 stream 0: in launch at backend-sim/tests/hand_over/mod.rs:13, waits for kernel multicast to end: 0 of 2 blocks have
+      PE 0: in synchronize at backend-sim/tests/hand_over/mod.rs:13, waits for its stream 0 to finish
+      PE 0 stream 0: in launch at backend-sim/tests/hand_over/mod.rs:26, waits for kernel multicast to end: 0 of 2 blocks have
     ");
     insta::assert_snapshot!(wrong(1, |pe| multicast(pe, NO_WAIT)), @r"
     kernel multicast on PE 0: a read of 4 bytes of shared memory at data+0 of block 1 of the cluster, which nobody has written in full (clusters.cu:71, block 1, thread 0)
-      PE 0: in synchronize at backend-sim/tests/hand_over/mod.rs:15, waits for its stream 0 to finish
-      PE 0 stream 0: in launch at backend-sim/tests/hand_over/mod.rs:13, waits for kernel multicast to end: 0 of 2 blocks have
+      PE 0: in synchronize at backend-sim/tests/hand_over/mod.rs:13, waits for its stream 0 to finish
+      PE 0 stream 0: in launch at backend-sim/tests/hand_over/mod.rs:26, waits for kernel multicast to end: 0 of 2 blocks have
     ");
     insta::assert_snapshot!(wrong(1, |pe| hand_over(pe, 2, NO_WAIT)), @r"
     deadlock: nothing can happen any more, and somebody waits
-      PE 0: in synchronize at backend-sim/tests/hand_over/mod.rs:15, waits for its stream 0 to finish
-      PE 0 stream 0: in launch at backend-sim/tests/hand_over/mod.rs:13, waits for kernel hand_over to end: 0 of 2 blocks have
-      PE 0 stream 0: in start at backend-sim/tests/hand_over/mod.rs:13, waits for hand_over: block 1, thread 0 polls the mbarrier full+0 of block 1 of the cluster, in its even phase (1 arrival missing), at clusters.cu:50, inlined at clusters.cu:96, and 1 more of its threads
+      PE 0: in synchronize at backend-sim/tests/hand_over/mod.rs:13, waits for its stream 0 to finish
+      PE 0 stream 0: in launch at backend-sim/tests/hand_over/mod.rs:26, waits for kernel hand_over to end: 0 of 2 blocks have
+      PE 0 stream 0: in start at backend-sim/tests/hand_over/mod.rs:26, waits for hand_over: block 1, thread 0 polls the mbarrier full+0 of block 1 of the cluster, in its even phase (1 arrival missing), at clusters.cu:50, inlined at clusters.cu:96, and 1 more of its threads
     ");
 }
 
@@ -215,7 +215,7 @@ fn launches_that_make_no_clusters() {
 fn grids_that_are_no_clusters() {
     let refused = wrong(1, |pe| numbers(pe, "puts", &Grid::new(3, 32), (1, 1), &[]).map(drop));
     insta::assert_snapshot!(refused, @r"
-    PE 0 failed: launch: puts: a grid of 3 x 1 x 1 blocks in clusters of 2 x 1 x 1: in each dimension, it has a multiple of a cluster's blocks (invalid argument, backend-sim/tests/hand_over/mod.rs:13)
-      PE 0: failed here; its last call was at backend-sim/tests/hand_over/mod.rs:11
+    PE 0 failed: launch: puts: a grid of 3 x 1 x 1 blocks in clusters of 2 x 1 x 1: in each dimension, it has a multiple of a cluster's blocks (invalid argument, backend-sim/tests/hand_over/mod.rs:26)
+      PE 0: failed here; its last call was at backend-sim/tests/hand_over/mod.rs:24
     ");
 }

@@ -1,4 +1,4 @@
-//! What a kernel stores plainly to its own PE's memory is there at once for the kernels of that PE only. Others come after it if a fence of the system, a
+//! What a kernel stores to its own PE's memory is there at once for the kernels of that PE only. Others come after it if a fence of the system, a
 //! quiet or a sync stands behind it.
 
 use onesided::{Cmp, Grid, Pe, Result, Source, args};
@@ -101,6 +101,17 @@ fn a_fence_puts_a_store_before_a_signal_to_the_own_pe() {
 fn what_was_read_needs_no_fence() {
     for profile in PROFILES {
         assert_eq!(proved(profile, pull("read_behind_nothing", 0)), Ok(0), "{profile:?}");
+    }
+}
+
+#[test]
+fn a_strong_store_is_known_behind_a_fence_only_too() {
+    for profile in PROFILES {
+        for store in ["volatile", "atomic_store"] {
+            let name = format!("{store}_behind_nothing");
+            lacks_a_fence(&proved(profile, pull(&name, 0)), &name);
+            assert_eq!(proved(profile, pull(&format!("{store}_behind_system_fence"), 0)), Ok(7), "{store} {profile:?}");
+        }
     }
 }
 

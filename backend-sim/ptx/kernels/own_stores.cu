@@ -113,3 +113,21 @@ template <typename Order> __device__ void got(int *data, uint64_t *signal, Order
 }
 extern "C" __global__ void got_behind_nothing(int *data, uint64_t *signal, int) { got(data, signal, NOTHING); }
 extern "C" __global__ void got_behind_system_fence(int *data, uint64_t *signal, int) { got(data, signal, SYSTEM_FENCE); }
+
+// The same of strong stores and of atomics.
+template <typename Store, typename Order> __device__ void strongly(int *data, uint64_t *signal, Store store, Order order) {
+    if (threadIdx.x != 0) return;
+    if (nvshmem_my_pe() == 0) {
+        store();
+        order();
+        nvshmemx_signal_op(signal, 1, NVSHMEM_SIGNAL_SET, 1);
+    } else {
+        nvshmem_signal_wait_until(signal, NVSHMEM_CMP_EQ, 1);
+        data[SEEN] = nvshmem_int_g(data + DATA, 0);
+    }
+}
+#define STRONGLY(name, store, order) extern "C" __global__ void name(int *data, uint64_t *signal, int) { strongly(data, signal, [=] { store; }, order); }
+STRONGLY(volatile_behind_nothing, *(volatile int *)(data + DATA) = 7, NOTHING)
+STRONGLY(volatile_behind_system_fence, *(volatile int *)(data + DATA) = 7, SYSTEM_FENCE)
+STRONGLY(atomic_store_behind_nothing, atomicAdd_system(data + DATA, 7), NOTHING)
+STRONGLY(atomic_store_behind_system_fence, atomicAdd_system(data + DATA, 7), SYSTEM_FENCE)

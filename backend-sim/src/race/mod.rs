@@ -427,6 +427,9 @@ impl Detector {
     ) {
         self.behind(agent, behind, |races| {
             let mark = races.own_access(agent, how, word.len, asked).within(scope);
+            if how.writes() {
+                races.has_stored(agent, mark.time);
+            }
             if !races.shadow.access_known(pe, word, mark, None, races.base) {
                 races.touch_unknown(agent, pe, word, mark);
             }

@@ -200,7 +200,7 @@ impl Detector {
         ticket
     }
 
-    /// An agent of a kernel has stored plainly: to others than the kernels of its PE, fences of the system tell that.
+    /// An agent of a kernel has stored: to others than the kernels of its PE, fences of the system tell that.
     #[inline]
     pub(super) fn has_stored(&mut self, agent: AgentId, time: u64) {
         let view = &mut self.agents[agent];

@@ -38,7 +38,7 @@ pub(super) struct View {
     pub(super) claimed: u64,
     /// Its last store through a peer pointer.
     pub(super) stored: u64,
-    /// Of an agent of a kernel, its last plain store to any PE's memory; of a block, that of its threads.
+    /// Of an agent of a kernel, its last store to any PE's memory; of a block, that of its threads.
     pub(super) wrote: u64,
     /// Its last fence, of a thread of a kernel: when, and where.
     pub(super) fence: Option<(u64, At)>,

@@ -10,7 +10,7 @@ use super::program::{Order, PES, Program, Role, SHARED, Scope, Step};
 pub(super) enum Kind {
     /// A load, a store or an atomic.
     Own,
-    /// A plain store, a strong one to another PE, or an addition there that fetches nothing: other PEs see it later.
+    /// A store of a thread, or an addition that fetches nothing: other PEs see it later.
     Store,
     /// What a call of NVSHMEM does before it ends: it is no load and no store.
     Call,
@@ -47,8 +47,8 @@ fn accesses(step: &Step, place: (usize, usize), role: Role, promises: &Promises)
         {
             one((of, word), true, order, Kind::Store)
         }
-        Step::Write { of, word, order: Order::Weak, .. } if of == pe && role == Role::Thread => {
-            one((of, word), true, Order::Weak, Kind::Store)
+        Step::Write { of, word, order, .. } | Step::Add { of, word, order, .. } if of == pe && role == Role::Thread => {
+            one((of, word), true, order, Kind::Store)
         }
         Step::Write { of, word, order, .. } | Step::Add { of, word, order, .. } => {
             one((home(of, place), word), true, order, Kind::Own)

@@ -1,6 +1,6 @@
 //! What such programs can show, and whether they race: all orders of all steps, and for each what PTX's causality order says.
 //!
-//! An access is a bit. Whoever comes after accesses holds a set of them. A plain store, or one to another PE, is two accesses: its PE's threads come
+//! An access is a bit. Whoever comes after accesses holds a set of them. A store is two accesses: its PE's threads come
 //! after the store, and others after its arrival, which a fence or a release of the system's scope, or a quiet, tells. A strong one is seen there
 //! when it arrives, which may be behind later steps of its thread, and so is an addition that fetches nothing. Two accesses
 //! race that conflict, where the later does not come after the earlier, unless both are strong and the scope of each has the other's thread.

@@ -5,7 +5,7 @@ use onesided_sim::{Config, Effort, Simulation};
 
 /// Bugs of the chapter about kernels that one or two changes of the kernel repair, with what is proposed. The others need another protocol, or are
 /// mistakes of their own, such as a barrier in a branch.
-const FIXES: [(&str, &str); 14] = [
+const FIXES: [(&str, &str); 15] = [
     ("put_then_signal", "insert `nvshmem_fence` after put_then_signal.cu:10: proved; nothing weaker is enough"),
     (
         "signal_before_the_block",
@@ -41,6 +41,10 @@ const FIXES: [(&str, &str); 14] = [
     (
         "atomic_within_the_gpu",
         "the scope of the system in place of the narrower one at atomic_within_the_gpu.cu:10: proved; nothing weaker is enough",
+    ),
+    (
+        "fetched_without_a_fence",
+        "insert `__threadfence_system` after fetched_without_a_fence.cu:11: proved; nothing weaker is enough",
     ),
     (
         "copied_without_a_fence",
