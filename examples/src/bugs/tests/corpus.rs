@@ -15,7 +15,7 @@ const POLLS: [&str; 3] = ["lock_without_fence", "lock_at_another_pe", "polled_by
 const NOT_IN_ORDER: [&str; 4] =
     ["counter_of_chunks", "flag_of_the_last_round", "lock_at_another_pe", "quiet_claimed_by_a_stream"];
 /// Races that change nothing that their program looks at.
-const HARMLESS: [&str; 11] = [
+const HARMLESS: [&str; 12] = [
     "put_to_a_signal",
     "signal_read_plainly",
     "polled_by_read",
@@ -27,6 +27,7 @@ const HARMLESS: [&str; 11] = [
     "read_only_load",
     "waited_for_the_source",
     "atomic_within_the_gpu",
+    "fetched_without_a_fence",
 ];
 
 fn simulation(bug: &Bug<Sim>, profile: Profile, races: Races) -> Simulation {
