@@ -116,6 +116,17 @@ fn a_strong_store_is_known_behind_a_fence_only_too() {
 }
 
 #[test]
+fn what_a_put_has_read_is_in_memory() {
+    for profile in PROFILES {
+        for writer in [0, 1] {
+            for name in ["sent_and_read", "sent_and_answered"] {
+                assert_eq!(proved(profile, pull(name, writer)), Ok(7), "{name} {profile:?} {writer}");
+            }
+        }
+    }
+}
+
+#[test]
 fn what_a_call_has_got_is_a_store() {
     for profile in PROFILES {
         lacks_a_fence(&proved(profile, pull("got_behind_nothing", 0)), "got_behind_nothing");

@@ -131,3 +131,33 @@ STRONGLY(volatile_behind_nothing, *(volatile int *)(data + DATA) = 7, NOTHING)
 STRONGLY(volatile_behind_system_fence, *(volatile int *)(data + DATA) = 7, SYSTEM_FENCE)
 STRONGLY(atomic_store_behind_nothing, atomicAdd_system(data + DATA, 7), NOTHING)
 STRONGLY(atomic_store_behind_system_fence, atomicAdd_system(data + DATA, 7), SYSTEM_FENCE)
+
+// PE 0 puts what it has stored, and a signal behind it. PE 1 then writes over it, or reads it, where it came from.
+template <typename Use> __device__ void sent(int *data, uint64_t *signal, int writer, Use use) {
+    if (nvshmem_my_pe() == 0) {
+        if (threadIdx.x == writer) data[DATA] = 7;
+        __syncthreads();
+        if (threadIdx.x != 0) return;
+        nvshmem_int_put_signal_nbi(data + OTHER, data + DATA, 1, signal, 1, NVSHMEM_SIGNAL_SET, 1);
+        if (data[DATA] < 0) data[SEEN] = data[DATA];
+    } else if (threadIdx.x == 0) {
+        nvshmem_signal_wait_until(signal, NVSHMEM_CMP_EQ, 1);
+        data[SEEN] = use();
+    }
+}
+extern "C" __global__ void sent_and_read(int *data, uint64_t *signal, int writer) { sent(data, signal, writer, BY_G); }
+// What it came from is answered in place.
+extern "C" __global__ void sent_and_answered(int *data, uint64_t *signal, int writer) {
+    if (nvshmem_my_pe() == 0) {
+        if (threadIdx.x == writer) data[DATA] = 6;
+        __syncthreads();
+        if (threadIdx.x != 0) return;
+        nvshmem_int_put_signal_nbi(data + OTHER, data + DATA, 1, signal, 1, NVSHMEM_SIGNAL_SET, 1);
+        nvshmem_signal_wait_until(signal, NVSHMEM_CMP_EQ, 2);
+        data[SEEN] = data[DATA];
+    } else if (threadIdx.x == 0) {
+        nvshmem_signal_wait_until(signal, NVSHMEM_CMP_EQ, 1);
+        data[SEEN] = data[OTHER] + 1;
+        nvshmem_int_put_signal(data + DATA, data + SEEN, 1, signal, 2, NVSHMEM_SIGNAL_SET, 0);
+    }
+}

@@ -52,7 +52,11 @@ impl Cell {
     /// Notes an access; `found` gets what it races with, and its own mark.
     #[inline]
     pub(super) fn access(&mut self, who: &Who<'_>, mark: Mark, mut found: impl FnMut(Mark, Mark)) {
-        let mark = if mark.how().is_plain_write() { mark.over(&self.write) } else { mark };
+        let mark = match mark.how().is_plain_write() {
+            true => mark.over(&self.write),
+            false if mark.is_source() && self.marks().any(Mark::is_source) => mark.once(),
+            false => mark,
+        };
         if who.conflicts(&mark, &self.write) && !who.knows(&self.write) && !self.was_seen(who) {
             found(self.write, mark);
         }
@@ -117,9 +121,11 @@ impl Cell {
         self.other.is_blank() && self.more.is_none()
     }
 
-    /// Whether somebody comes after a wait that ended by the last write.
+    /// Whether somebody comes after a wait that ended by the last write, or after a transfer that has read it: what a kernel has stored is in memory when
+    /// a transfer reads it there.
     pub(super) fn was_seen(&self, who: &Who<'_>) -> bool {
-        self.more.as_ref().is_some_and(|more| more.seen.iter().any(|wait| who.knows(wait)))
+        let is_sent = |read: &Mark| read.is_source() && read.time > self.write.time && who.knows(read);
+        self.more.as_ref().is_some_and(|more| more.seen.iter().any(|wait| who.knows(wait))) || self.marks().any(is_sent)
     }
 
     /// Whether somebody comes after an access of this cell.

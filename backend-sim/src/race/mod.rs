@@ -98,7 +98,7 @@ pub(crate) struct Mark {
     time: u64,
     /// Agent and lane.
     owner: u32,
-    /// Source line, whether it writes what it has written before, whether its scope is that of a block or of a GPU, kind of access, and size of a
+    /// Source line, whether it writes what it has written before or is the source of a transfer, whether its scope is that of a block or of a GPU, kind of access, and size of a
     /// word.
     what: u32,
 }
@@ -188,10 +188,22 @@ impl Mark {
                 && (self.how().writes() || other.how().writes())
     }
 
-    /// Whether everything that conflicts with `self` conflicts with `later` too, if their scopes, where they have any, are of one block or GPU.
+    /// Whether everything that conflicts with `self` conflicts with `later` too, if their scopes, where they have any, are of one block or GPU. A read that
+    /// says more of the write before it stays.
     #[inline(always)] // likewise
     fn stands_for(&self, later: &Mark) -> bool {
-        self.what & 0x7f == later.what & 0x7f || self.how() == How::Read && later.how() == How::Read
+        (self.what & 0x7f == later.what & 0x7f || self.how() == How::Read && later.how() == How::Read)
+            && !self.is_source()
+    }
+
+    /// The same read, of a transfer that a kernel makes from its own PE's memory.
+    fn of_source(self) -> Mark {
+        Mark { what: self.what | SOURCE, ..self }
+    }
+
+    #[inline(always)] // as its callers
+    fn is_source(&self) -> bool {
+        self.what & (SOURCE | HOW) == SOURCE | (How::Read as u32) << 2
     }
 }
 
@@ -200,8 +212,12 @@ const WITHIN_GPU: u32 = 1 << 5;
 /// The same: of a block.
 const WITHIN_BLOCK: u32 = 1 << 6;
 const NARROW: u32 = WITHIN_GPU | WITHIN_BLOCK;
-/// The same: the write before it was of the same call and agent.
+/// The same, of a write: the write before it was of the same call and agent.
 const AGAIN: u32 = 1 << 7;
+/// The same, of a read: it is the first since the last write by a transfer that a kernel makes from its own PE's memory.
+const SOURCE: u32 = 1 << 7;
+/// The same: the kind of access.
+const HOW: u32 = 7 << 2;
 
 /// What a transfer knew when it was issued.
 #[derive(Debug)]
@@ -516,7 +532,9 @@ impl Detector {
     pub(crate) fn transfer(&mut self, ticket: &Ticket, pe: PeId, span: Span, how: How, size: usize) {
         let lane = if how == How::Read { ticket.reads } else { ticket.lane };
         let mark = Mark::new(ticket.agent, lane, ticket.time, ticket.site, how, size);
-        self.transfer_by(ticket, pe, span, mark);
+        let by = &self.agents[ticket.agent];
+        let is_source = how == How::Read && by.is_in_kernel() && by.pe == pe;
+        self.transfer_by(ticket, pe, span, if is_source { mark.of_source() } else { mark });
     }
 
     #[inline(always)] // as its callers

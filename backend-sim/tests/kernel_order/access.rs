@@ -138,16 +138,16 @@ impl Model<'_> {
         })
     }
 
-    /// Stores that somebody comes after who knows of a put that has replaced them.
-    fn replaced(&self, state: &State, past: Past) -> u128 {
-        let is_known = |(thread, step): (usize, usize)| {
+    /// Stores that somebody comes after who knows of a put that has replaced them, or read them.
+    fn behind_puts(&self, state: &State, past: Past) -> u128 {
+        let is_known = |&((thread, step), second, _): &((usize, usize), bool, u128)| {
             let all = match self.accesses[thread][step][0].kind {
                 Kind::Transfer => past.arrived,
                 _ => past.steps | past.arrived,
             };
-            all & bit(thread, step, false) != 0
+            all & bit(thread, step, second) != 0
         };
-        state.replaced.iter().filter(|(put, _)| is_known(*put)).fold(0, |all, (_, stores)| all | stores)
+        state.under_puts.iter().filter(|put| is_known(put)).fold(0, |all, (.., stores)| all | stores)
     }
 
     fn races_with_any(&self, state: &State, (thread, step): (usize, usize), access: &Access, past: Past) -> bool {
@@ -179,7 +179,7 @@ impl Model<'_> {
             };
             let known = if must_arrive { past.arrived } else { past.steps | past.arrived };
             let known = if access.kind == Kind::Own { known | state.threads[thread].overwritten } else { known };
-            let known = known | self.replaced(state, past);
+            let known = known | self.behind_puts(state, past);
             !morally_strong && known & bit(other, i, earlier.second) == 0
         })
     }

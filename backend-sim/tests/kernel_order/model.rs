@@ -29,8 +29,8 @@ pub(super) struct State {
     pub(super) launches: Vec<Past>,
     /// Accesses that were made.
     pub(super) made: u128,
-    /// Of puts of a PE to itself, by thread and step: the accesses before them to the same place.
-    pub(super) replaced: Vec<((usize, usize), u128)>,
+    /// Of puts to the thread's own PE and, `true`, of sources of puts, by thread and step: the accesses before them to the same place.
+    pub(super) under_puts: Vec<((usize, usize), bool, u128)>,
     /// Threads, hosts and streams.
     pub(super) threads: Vec<Thread>,
     /// What fences before a block's last barrier tell.
@@ -111,7 +111,7 @@ pub(crate) fn allowed(program: &Program, quiet: Quiet, promises: &Promises, limi
         memory: vec![[0; WORDS + 1]; PES + PES * BLOCKS],
         launches: vec![Past::default(); PES],
         made: 0,
-        replaced: Vec::new(),
+        under_puts: Vec::new(),
         threads: vec![Thread::default(); program.steps.len()],
         met: vec![Told::new(); PES * BLOCKS],
         arrived: vec![Default::default(); PES * BLOCKS],

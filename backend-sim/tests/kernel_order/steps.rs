@@ -66,9 +66,12 @@ impl Model<'_> {
         if let Step::P { to, word, .. } | Step::Put { to, word, .. } = *step
             && to == pe
         {
-            state.replaced.push(((thread, done), self.known_at(before, (to, word), own)));
-            state.replaced.sort_unstable();
+            state.under_puts.push(((thread, done), false, self.known_at(before, (to, word), own)));
         }
+        if let Step::Put { src, .. } = *step {
+            state.under_puts.push(((thread, done), true, self.known_at(before, (pe, src), own)));
+        }
+        state.under_puts.sort_unstable();
         match *step {
             Step::Read { of, word, order } => {
                 let of = self.home(thread, of);
