@@ -76,6 +76,8 @@ fn another_pe_comes_after_a_store_behind_a_fence_of_the_system_only() {
                 let name = format!("{tell}_behind_system_fence");
                 assert_eq!(proved(profile, pull(&name, writer)), Ok(7), "{name} {profile:?} {writer}");
             }
+            lacks_a_fence(&proved(profile, pull("exchange_behind_nothing", writer)), "exchange_behind_nothing");
+            assert_eq!(proved(profile, pull("exchange_behind_system_fence", writer)), Ok(7), "{profile:?} {writer}");
             assert_eq!(proved(profile, pull("signal_behind_quiet", writer)), Ok(7), "{profile:?} {writer}");
             assert_eq!(proved(profile, pull("behind_sync", writer)), Ok(7), "{profile:?} {writer}");
             lacks_a_fence(&proved(profile, pull("signal_behind_gpu_fence", writer)), "signal_behind_gpu_fence");

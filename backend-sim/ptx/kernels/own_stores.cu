@@ -161,3 +161,20 @@ extern "C" __global__ void sent_and_answered(int *data, uint64_t *signal, int wr
         nvshmem_int_put_signal(data + DATA, data + SEEN, 1, signal, 2, NVSHMEM_SIGNAL_SET, 0);
     }
 }
+
+// Each PE writes, tells the other one and waits for it. Then the threads meet, and another one than that which has waited fetches.
+template <typename Order> __device__ void exchange(int *data, uint64_t *signal, Order order) {
+    const int other = 1 - nvshmem_my_pe();
+    if (threadIdx.x == 1) data[OTHER] = 7;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        order();
+        nvshmemx_signal_op(signal, 1, NVSHMEM_SIGNAL_SET, other);
+        nvshmem_signal_wait_until(signal, NVSHMEM_CMP_EQ, 1);
+    }
+    __syncthreads();
+    if (threadIdx.x == 1) data[SEEN] = nvshmem_int_g(data + OTHER, other);
+    __syncthreads();
+}
+extern "C" __global__ void exchange_behind_nothing(int *data, uint64_t *signal, int) { exchange(data, signal, [] {}); }
+extern "C" __global__ void exchange_behind_system_fence(int *data, uint64_t *signal, int) { exchange(data, signal, [] { __threadfence_system(); }); }

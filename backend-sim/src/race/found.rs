@@ -95,7 +95,8 @@ impl Found {
             // where another thread than that of `one` has been told of the other: whether only threads of other blocks have
             let is_told = |one: &Mark, other: &Mark, when: u32| {
                 let told = |&id: &AgentId| {
-                    let (view, agent, lane) = (&agents[id], other.agent(), other.lane());
+                    let (view, agent) = (&agents[id], other.agent());
+                    let lane = other.lane_to(view, *pe, agents);
                     id != one.agent()
                         && view.block == Some(block)
                         && view.met == met
@@ -134,7 +135,7 @@ impl Found {
             if matches!(path, Path::None)
                 && streams_of(host, agents).any(|of| of == stream)
                 && steps_of(&view.clock, agents, host) < first.time
-                && knows(&view.clock, agents, other, second.lane(), second.time, *pe)
+                && knows(&view.clock, agents, other, second.lane_to(view, *pe, agents), second.time, *pe)
             {
                 *path = Path::OnStream { call: view.site, host: Which::First };
             }
