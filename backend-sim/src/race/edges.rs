@@ -100,7 +100,8 @@ impl Detector {
         }
         let fenced = &self.pes[view.pe].fenced[view.kind.scope()];
         // a thread's plain store is no step: what nothing orders with it, also a fence, may come first. Of a strong one, its clock has what fences order
-        let is_by_kernel = lane == Lane::Stores && view.is_in_kernel();
+        let in_kernel = view.is_in_kernel();
+        let is_by_kernel = lane == Lane::Stores && in_kernel;
         let issue = match is_by_kernel && fenced.is_some() {
             true => Rc::new(Issue { clock: Rc::clone(&view.clock), fenced: None }),
             false => {
@@ -111,10 +112,10 @@ impl Detector {
         if !view.is_host() && lane != Lane::Steps && !is_by_kernel {
             view.sends(Some(to).filter(|_| lane != Lane::Gets), time, &issue);
         }
-        if lane == Lane::Steps && view.is_in_kernel() {
+        if lane == Lane::Steps && in_kernel {
             self.has_stored(agent, time); // what a call gets, its agent has written
         }
-        Ticket { agent, lane, reads, time, previous, site, issue }
+        Ticket { agent, lane, reads, time, previous, site, in_kernel, issue }
     }
 
     /// A non-blocking operation has been issued: a quiet must complete it. `claimed`: by whom that is done, where it is known
@@ -471,7 +472,8 @@ impl Detector {
         let previous = view.previous(to, Lane::Parts, time);
         view.last = view.last.max(time);
         let issue = Rc::new(Issue { clock, fenced: None });
-        Ticket { agent, lane: Lane::Parts, reads: Lane::Reads, time, previous, site, issue }
+        let in_kernel = view.is_in_kernel();
+        Ticket { agent, lane: Lane::Parts, reads: Lane::Reads, time, previous, site, in_kernel, issue }
     }
 
     /// What all entries together know.

@@ -275,6 +275,7 @@ pub(crate) struct Ticket {
     previous: u64,
     /// The call that issued it.
     site: u32,
+    in_kernel: bool,
     issue: Rc<Issue>,
 }
 
@@ -532,8 +533,7 @@ impl Detector {
     pub(crate) fn transfer(&mut self, ticket: &Ticket, pe: PeId, span: Span, how: How, size: usize) {
         let lane = if how == How::Read { ticket.reads } else { ticket.lane };
         let mark = Mark::new(ticket.agent, lane, ticket.time, ticket.site, how, size);
-        let by = &self.agents[ticket.agent];
-        let is_source = how == How::Read && by.is_in_kernel() && by.pe == pe;
+        let is_source = how == How::Read && ticket.in_kernel && self.agents[ticket.agent].pe == pe;
         self.transfer_by(ticket, pe, span, if is_source { mark.of_source() } else { mark });
     }
 
