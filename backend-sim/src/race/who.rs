@@ -95,21 +95,6 @@ impl<'a> OnPath<'a> {
     }
 }
 
-impl Mark {
-    /// Whether this access to memory of a PE is a store or an atomic by a kernel of that PE.
-    fn is_own_store(&self, pe: PeId, agents: &Table<AgentId, View>) -> bool {
-        let by = &agents[self.agent()];
-        self.lane() == Lane::Steps && self.how().writes() && by.pe == pe && by.is_in_kernel()
-    }
-
-    /// What an agent has to know of this access to memory of a PE. A kernel's store to its own PE's memory is there at once for kernels
-    /// of that PE. For the others it is a store like one to another PE.
-    pub(super) fn lane_to(&self, reader: &View, pe: PeId, agents: &Table<AgentId, View>) -> Lane {
-        let is_near = reader.pe == pe && reader.is_in_kernel();
-        if !is_near && self.is_own_store(pe, agents) { Lane::Stores } else { self.lane() }
-    }
-}
-
 impl Who<'_> {
     /// Whether fences of threads hold it back.
     fn is_fenced(&self) -> bool {
