@@ -365,6 +365,37 @@ impl Clock {
         self.fenced().any(|(of, times)| of == agent && times.contains(time))
     }
 
+    /// Whether a fence of the system tells the stores of some agents, of each up to a moment; or, `fenced`, a fence of NVSHMEM puts them before what is
+    /// issued later. `block`: whose threads they are.
+    pub(super) fn has_stores(
+        &self,
+        block: AgentId,
+        fenced: bool,
+        mut stores: impl Iterator<Item = (AgentId, u64)>,
+    ) -> bool {
+        let what = if fenced { What::Fenced } else { What::Over(Lane::Stores) };
+        let has = |agent: AgentId, time: u64| {
+            let is_it = |(to, which, times): &(Option<PeId>, What, Times)| {
+                to.is_none() && *which == what && times.contains(time)
+            };
+            self.get(agent).is_some_and(|known| known.transfers.iter().any(is_it))
+        };
+        stores.all(|(agent, time)| has(block, time) || has(agent, time))
+    }
+
+    /// Says what fences tell of the stores of a block's threads up to a moment in one place, as far as these threads have no other (`forgets`).
+    pub(super) fn gather_stores(&mut self, block: AgentId, fenced: bool, upto: u64, forgets: impl Fn(AgentId) -> bool) {
+        let what = if fenced { What::Fenced } else { What::Over(Lane::Stores) };
+        self.of(block).of(None, what).add(0, upto);
+        self.known.retain(|known| {
+            if !forgets(known.agent) {
+                return true;
+            }
+            known.transfers.retain(|(to, which, _)| to.is_some() || *which != what);
+            !known.transfers.is_empty()
+        });
+    }
+
     /// Whether an access of a lane of an agent, to memory of a PE, is known.
     #[inline]
     pub(super) fn knows(&self, agent: AgentId, lane: Lane, time: u64, pe: PeId) -> bool {

@@ -94,7 +94,7 @@ impl Detector {
     }
 
     /// All threads of a block that are left have met: whoever goes on comes after what each of these has done.
-    pub(crate) fn block_meets(&mut self, block: AgentId, threads: impl Iterator<Item = AgentId>) {
+    pub(crate) fn block_meets(&mut self, block: AgentId, threads: impl Iterator<Item = AgentId> + Clone) {
         if !self.on {
             return;
         }
@@ -104,7 +104,7 @@ impl Detector {
         // A thread knows what its block knew, and more. Until it acts again it holds no clock: so what it has learned is mostly not copied.
         let before = std::mem::replace(&mut self.agents[block].clock, Rc::clone(&self.nothing));
         let (mut joined, mut last): (Option<Rc<Clock>>, Option<Rc<Clock>>) = (None, None);
-        for thread in threads {
+        for thread in threads.clone() {
             let view = &mut self.agents[thread];
             if view.met != met {
                 continue;
@@ -124,10 +124,35 @@ impl Detector {
             }
         }
         let mut joined = joined.unwrap_or(before);
-        Rc::make_mut(&mut joined).learn_steps(block, now);
+        let clock = Rc::make_mut(&mut joined);
+        clock.learn_steps(block, now);
+        if self.agents[block].wrote > self.base {
+            self.gather_stores(block, threads, clock, now);
+        }
         let view = &mut self.agents[block];
         view.met_at = [now, view.met_at[0]];
         (view.met, view.last, view.clock, view.issue) = (met + 1, now, joined, None);
+    }
+
+    /// Where each thread of a block that has stored has fenced since, what a clock knows of that is said once: of the block.
+    fn gather_stores(
+        &self,
+        block: AgentId,
+        threads: impl Iterator<Item = AgentId> + Clone,
+        clock: &mut Clock,
+        now: u64,
+    ) {
+        let stores = threads.map(|thread| (thread, self.agents[thread].wrote)).filter(|(_, wrote)| *wrote > self.base);
+        for fenced in [false, true] {
+            if clock.has_stores(block, fenced, stores.clone()) {
+                // what else a thread has issued, a fence of NVSHMEM is about, too
+                let has_no_other = |view: &View| !fenced || view.issued <= self.base;
+                clock.gather_stores(block, fenced, now, |of| {
+                    let view = &self.agents[of];
+                    view.block == Some(block) && has_no_other(view)
+                });
+            }
+        }
     }
 
     /// A thread accesses its block's shared memory. Returns the moment. What the thread tells later has a later moment, so those who hear it
