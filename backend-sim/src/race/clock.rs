@@ -396,6 +396,12 @@ impl Clock {
         });
     }
 
+    /// Says what is known of the own accesses of a block's threads up to a moment in one place.
+    pub(super) fn gather_steps(&mut self, block: AgentId, upto: u64, is_of_block: impl Fn(AgentId) -> bool) {
+        self.learn_steps(block, upto);
+        self.known.retain(|known| !is_of_block(known.agent) || !known.transfers.is_empty());
+    }
+
     /// Whether an access of a lane of an agent, to memory of a PE, is known.
     #[inline]
     pub(super) fn knows(&self, agent: AgentId, lane: Lane, time: u64, pe: PeId) -> bool {

@@ -155,6 +155,22 @@ impl Detector {
         }
     }
 
+    /// All threads of a block have met. Where each of them has fenced after all that it has done, what these fences tell is said once: of the block.
+    pub(crate) fn gather_told(&self, block: AgentId, threads: impl Iterator<Item = AgentId> + Clone, told: &mut Told) {
+        let is_of_block = |of: AgentId| self.agents[of].block == Some(block);
+        let is_told = |thread: AgentId| {
+            let last = self.agents[thread].last;
+            last <= self.base.max(steps_of(&told.clock, &self.agents, thread))
+        };
+        if !told.clock.all_steps().any(|(of, _)| is_of_block(of)) || !threads.clone().all(is_told) {
+            return;
+        }
+        let clock = Rc::make_mut(&mut told.clock);
+        let met = self.agents[block].last;
+        self.gather_stores(block, threads, clock, met);
+        clock.gather_steps(block, met, is_of_block);
+    }
+
     /// A thread accesses its block's shared memory. Returns the moment. What the thread tells later has a later moment, so those who hear it
     /// know this one.
     pub(crate) fn acts_in_block(&mut self, thread: AgentId) -> u64 {

@@ -68,9 +68,12 @@ impl Heard {
         all
     }
 
-    /// All threads have met.
-    pub(super) fn all_meet(&mut self) {
+    /// All threads have met. Returns what their fences tell, by scope.
+    pub(super) fn all_meet(&mut self) -> impl Iterator<Item = &mut Told> {
         std::mem::take(&mut self.fenced).values().for_each(|fenced| self.met.join(fenced));
+        let Scoped { system, gpu, block } = &mut self.met;
+        let near = [gpu, block].into_iter().flatten().map(|near| &mut near.told);
+        system.iter_mut().chain(near)
     }
 
     /// Some threads have met: `into` come after what `from` have done.

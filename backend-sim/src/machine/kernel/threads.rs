@@ -182,10 +182,12 @@ impl Machine {
 
     /// All threads of a block that have acted, and those that have ended, know of each other.
     pub(super) fn all_threads_meet(&mut self, id: BlockId) {
-        let Running { agent, ref threads, ref launched, .. } = self.kernels.blocks[id];
-        let threads = &threads[..launched.threads() as usize];
-        self.races.block_meets(agent, threads.iter().copied().flatten());
-        self.kernels.blocks[id].heard.all_meet();
+        let Running { agent, ref mut heard, ref threads, ref launched, .. } = self.kernels.blocks[id];
+        let threads = threads[..launched.threads() as usize].iter().copied().flatten();
+        self.races.block_meets(agent, threads.clone());
+        for told in heard.all_meet() {
+            self.races.gather_told(agent, threads.clone(), told);
+        }
     }
 
     /// A block ends, and with it its bulk copies: whoever comes after it comes after what they have done.
