@@ -91,6 +91,20 @@ fn another_pe_comes_after_a_store_behind_a_fence_of_the_system_only() {
     }
 }
 
+/// What the fences of a block tell behind its barrier: what each thread had done before its own.
+#[test]
+fn a_fence_before_the_barrier_is_about_its_own_thread() {
+    for profile in PROFILES {
+        for tell in ["store", "signal"] {
+            let found = |fences: &str| proved(profile, pull(&format!("{tell}_behind_{fences}"), 0));
+            assert_eq!(found("fences_behind"), Ok(7), "{tell} {profile:?}");
+            for fences in ["fences_in_front", "other_fence"] {
+                assert!(found(fences).is_err(), "{tell} {fences} {profile:?}: {:?}", found(fences));
+            }
+        }
+    }
+}
+
 #[test]
 fn a_fence_puts_a_store_before_a_signal_to_the_own_pe() {
     for profile in PROFILES {

@@ -178,3 +178,27 @@ template <typename Order> __device__ void exchange(int *data, uint64_t *signal, 
 }
 extern "C" __global__ void exchange_behind_nothing(int *data, uint64_t *signal, int) { exchange(data, signal, [] {}); }
 extern "C" __global__ void exchange_behind_system_fence(int *data, uint64_t *signal, int) { exchange(data, signal, [] { __threadfence_system(); }); }
+
+// Thread 1 stores, and before the barrier a thread fences: thread 1 in front of its store or behind it, or only thread 0. Behind the barrier, thread 0 tells PE 1.
+enum Fences { IN_FRONT, BEHIND, OTHER_ONLY };
+template <Fences fences, typename Tell> __device__ void before_the_barrier(int *data, uint64_t *signal, Tell tell) {
+    if (nvshmem_my_pe() == 0) {
+        if (threadIdx.x == 0 || fences == IN_FRONT) __threadfence_system();
+        if (threadIdx.x == 1) data[DATA] = 7;
+        if (threadIdx.x == 1 && fences == BEHIND) __threadfence_system();
+        __syncthreads();
+        if (threadIdx.x == 0) tell();
+    } else if (threadIdx.x == 0) {
+        while (*(volatile uint64_t *)signal != 1) {}
+        __threadfence_system();
+        data[SEEN] = *(int *)nvshmem_ptr(data + DATA, 0);
+    }
+}
+#define BEFORE_THE_BARRIER(name, fences, tell) extern "C" __global__ void name(int *data, uint64_t *signal, int) { before_the_barrier<fences>(data, signal, tell); }
+#define BY_STORE [=] { *(volatile uint64_t *)nvshmem_ptr(signal, 1) = 1; }
+BEFORE_THE_BARRIER(store_behind_fences_in_front, IN_FRONT, BY_STORE)
+BEFORE_THE_BARRIER(store_behind_fences_behind, BEHIND, BY_STORE)
+BEFORE_THE_BARRIER(store_behind_other_fence, OTHER_ONLY, BY_STORE)
+BEFORE_THE_BARRIER(signal_behind_fences_in_front, IN_FRONT, BY_SIGNAL)
+BEFORE_THE_BARRIER(signal_behind_fences_behind, BEHIND, BY_SIGNAL)
+BEFORE_THE_BARRIER(signal_behind_other_fence, OTHER_ONLY, BY_SIGNAL)
