@@ -12,11 +12,12 @@ fn source() -> Source {
     Source::ptx("own_stores.ptx", OWN_STORES)
 }
 
-/// Launches a kernel of two threads, of which `writer` writes. What each PE has seen.
+/// Launches a kernel of two threads, of which `writer` writes, or of two such blocks. What each PE has seen.
 fn pull(name: &str, writer: i32) -> impl Fn(&Pe<Sim>) -> Result<i32> + '_ {
     move |pe| {
         let (data, signal) = (pe.alloc_zeroed::<i32>(3)?, pe.alloc_zeroed::<u64>(1)?);
-        run(pe, &source(), name, &Grid::new(1, 2), args![&data, &signal, writer])?;
+        let blocks = if name.starts_with("block") { 2 } else { 1 };
+        run(pe, &source(), name, &Grid::new(blocks, 2), args![&data, &signal, writer])?;
         let seen = pe.read_one(data.at(1))?;
         pe.free(signal)?;
         pe.free(data)?;
@@ -95,7 +96,7 @@ fn another_pe_comes_after_a_store_behind_a_fence_of_the_system_only() {
 #[test]
 fn a_fence_before_the_barrier_is_about_its_own_thread() {
     for profile in PROFILES {
-        for tell in ["store", "signal"] {
+        for tell in ["store", "signal", "block"] {
             let found = |fences: &str| proved(profile, pull(&format!("{tell}_behind_{fences}"), 0));
             assert_eq!(found("fences_behind"), Ok(7), "{tell} {profile:?}");
             for fences in ["fences_in_front", "other_fence"] {

@@ -202,3 +202,21 @@ BEFORE_THE_BARRIER(store_behind_other_fence, OTHER_ONLY, BY_STORE)
 BEFORE_THE_BARRIER(signal_behind_fences_in_front, IN_FRONT, BY_SIGNAL)
 BEFORE_THE_BARRIER(signal_behind_fences_behind, BEHIND, BY_SIGNAL)
 BEFORE_THE_BARRIER(signal_behind_other_fence, OTHER_ONLY, BY_SIGNAL)
+
+// The same, where another block of the PE is told.
+template <Fences fences> __device__ void to_another_block(int *data, uint64_t *signal) {
+    if (blockIdx.x == 0) {
+        if (threadIdx.x == 0 || fences == IN_FRONT) __threadfence();
+        if (threadIdx.x == 1) data[DATA] = 7;
+        if (threadIdx.x == 1 && fences == BEHIND) __threadfence();
+        __syncthreads();
+        if (threadIdx.x == 0) *(volatile uint64_t *)signal = 1;
+    } else if (threadIdx.x == 0) {
+        while (*(volatile uint64_t *)signal != 1) {}
+        __threadfence();
+        data[SEEN] = data[DATA];
+    }
+}
+extern "C" __global__ void block_behind_fences_in_front(int *data, uint64_t *signal, int) { to_another_block<IN_FRONT>(data, signal); }
+extern "C" __global__ void block_behind_fences_behind(int *data, uint64_t *signal, int) { to_another_block<BEHIND>(data, signal); }
+extern "C" __global__ void block_behind_other_fence(int *data, uint64_t *signal, int) { to_another_block<OTHER_ONLY>(data, signal); }
