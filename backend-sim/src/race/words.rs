@@ -217,9 +217,9 @@ impl Detector {
                 self.agents[mark.agent()].synchronized(mark.time, mark.site(), pe);
                 // the word is ordered with the wait, and what came before its transfer; the rest of the transfer is not
                 let (lane, time) = (mark.lane(), mark.time);
-                let (agent, site) = (mark.agent(), mark.site());
-                let in_kernel = self.agents[agent].is_in_kernel();
-                let ticket = Ticket { agent, lane, reads: lane, time, previous: time, site, in_kernel, issue };
+                let (by, site) = (mark.agent(), mark.site());
+                let in_kernel = self.agents[by].is_in_kernel();
+                let ticket = Ticket { agent: by, lane, reads: lane, time, previous: time, site, in_kernel, issue };
                 let arrival = self.arrival(&ticket, pe);
                 arrival.tell(self.agents[agent].clock());
                 let time = self.tick();
