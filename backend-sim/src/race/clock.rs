@@ -108,7 +108,7 @@ pub(super) struct Known {
 
 /// What is known of transfers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum What {
+pub(super) enum What {
     /// Those of a lane have made their accesses.
     Over(Lane),
     /// A thread's fence puts them before whatever is issued by somebody who comes after the fence.
@@ -365,27 +365,24 @@ impl Clock {
         self.fenced().any(|(of, times)| of == agent && times.contains(time))
     }
 
-    /// Whether a fence of the system tells the stores of some agents, of each up to a moment; or, `fenced`, a fence of NVSHMEM puts them before what is
-    /// issued later. `block`: whose threads they are.
-    pub(super) fn has_stores(
+    /// Whether this is known, for all PEs, of each of a block's threads up to a moment.
+    pub(super) fn knows_all(
         &self,
         block: AgentId,
-        fenced: bool,
-        mut stores: impl Iterator<Item = (AgentId, u64)>,
+        what: What,
+        mut threads: impl Iterator<Item = (AgentId, u64)>,
     ) -> bool {
-        let what = if fenced { What::Fenced } else { What::Over(Lane::Stores) };
         let has = |agent: AgentId, time: u64| {
             let is_it = |(to, which, times): &(Option<PeId>, What, Times)| {
                 to.is_none() && *which == what && times.contains(time)
             };
             self.get(agent).is_some_and(|known| known.transfers.iter().any(is_it))
         };
-        stores.all(|(agent, time)| has(block, time) || has(agent, time))
+        threads.all(|(agent, time)| has(block, time) || has(agent, time))
     }
 
-    /// Says what fences tell of the stores of a block's threads up to a moment in one place, as far as these threads have no other (`forgets`).
-    pub(super) fn gather_stores(&mut self, block: AgentId, fenced: bool, upto: u64, forgets: impl Fn(AgentId) -> bool) {
-        let what = if fenced { What::Fenced } else { What::Over(Lane::Stores) };
+    /// Says this of a block, up to a moment, in place of saying it of the threads that `forgets` names.
+    pub(super) fn gather(&mut self, block: AgentId, what: What, upto: u64, forgets: impl Fn(AgentId) -> bool) {
         self.of(block).of(None, what).add(0, upto);
         self.known.retain(|known| {
             if !forgets(known.agent) {

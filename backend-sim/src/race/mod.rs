@@ -149,6 +149,7 @@ pub(crate) struct Ticket {
     previous: u64,
     /// The call that issued it.
     site: u32,
+    /// Whether a kernel issued it.
     in_kernel: bool,
     issue: Rc<Issue>,
 }

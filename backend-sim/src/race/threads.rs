@@ -9,7 +9,7 @@ use onesided::At;
 use onesided::backend::Span;
 use onesided_ptx::Scope;
 
-use super::clock::Clock;
+use super::clock::{Clock, What};
 use super::{Detector, FENCED, How, Lane, Mark, Scoped, Ticket, Told, Update, View, knows, steps_of};
 use crate::config::Quiet;
 use crate::machine::{AgentId, PeId, Table};
@@ -143,13 +143,12 @@ impl Detector {
         now: u64,
     ) {
         let stores = threads.map(|thread| (thread, self.agents[thread].wrote)).filter(|(_, wrote)| *wrote > self.base);
-        for fenced in [false, true] {
-            if clock.has_stores(block, fenced, stores.clone()) {
-                // what else a thread has issued, a fence of NVSHMEM is about, too
-                let has_no_other = |view: &View| !fenced || view.issued <= self.base;
-                clock.gather_stores(block, fenced, now, |of| {
+        for what in [What::Over(Lane::Stores), What::Fenced] {
+            if clock.knows_all(block, what, stores.clone()) {
+                clock.gather(block, what, now, |of| {
                     let view = &self.agents[of];
-                    view.block == Some(block) && has_no_other(view)
+                    // a fence of NVSHMEM is also about what else a thread has issued
+                    view.block == Some(block) && (what != What::Fenced || view.issued <= self.base)
                 });
             }
         }
