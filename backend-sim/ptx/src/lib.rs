@@ -23,7 +23,7 @@ mod types;
 mod world;
 
 pub use block::{
-    Block, COPIES, Call, Checks, Fault, FaultKind, Idle, Launch, LaunchError, Phase, Stop, Sync, ToldInBlock, Waiting,
+    Block, COPIES, Call, Checks, Fault, FaultKind, Idle, Launch, LaunchError, Phase, Spare, Stop, Sync, ToldInBlock, Waiting,
     Who, each_lane,
 };
 pub use bytes::{gather, gather_row, in_a_row, scatter, scatter_row};

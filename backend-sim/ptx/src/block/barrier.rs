@@ -205,8 +205,7 @@ impl Block {
         self.live_of[rank] -= 1;
         let thread = &mut self.threads[index];
         let place = Place(self.module.code[usize::from(thread.frame.code)].first_place + thread.frame.pc);
-        // Its memory is not needed any more.
-        (thread.slots, thread.local) = (Vec::new(), Vec::new());
+        thread.local = Vec::new(); // it is not needed any more, and may be large
         if self.live_of[rank] == 0 {
             self.ends(world, (index, place))?;
         }

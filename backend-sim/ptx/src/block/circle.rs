@@ -26,6 +26,12 @@ pub(super) struct Circle {
 }
 
 impl Circle {
+    /// Back to the start, keeping allocations.
+    pub(super) fn reset(&mut self) {
+        (self.with, self.since, self.power) = (None, 0, 0);
+        self.cycle.reset();
+    }
+
     pub(super) fn is_kept(&self) -> bool {
         self.with.is_some()
     }

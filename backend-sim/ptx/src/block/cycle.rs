@@ -84,6 +84,16 @@ pub(super) struct Cycle {
 }
 
 impl Cycle {
+    /// Keeps none, but its allocations.
+    pub(super) fn reset(&mut self) {
+        (self.pc, self.carry) = (0, false);
+        self.frames.clear();
+        self.registers.clear();
+        self.own.keep(&[]);
+        self.reads.clear();
+        (self.begin, self.timed) = (Begin::default(), false);
+    }
+
     /// Keeps a state.
     pub(super) fn keep(&mut self, state: Standing<'_>, changes: &Changes) {
         (self.pc, self.carry) = (state.pc, state.carry);

@@ -114,6 +114,13 @@ pub struct Block {
     fault: Option<Box<Fault>>,
 }
 
+/// Allocations of a block that has ended.
+#[derive(Clone, Debug, Default)]
+pub struct Spare {
+    threads: Vec<Thread>,
+    registers: Vec<Vec<Row>>,
+}
+
 /// Why a block's turn has ended.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(clippy::exhaustive_enums, reason = "who runs blocks must handle every reason")]
@@ -197,6 +204,20 @@ impl Block {
         launch: &Arc<Launch>,
         position: [u32; 3],
     ) -> Result<Self, LaunchError> {
+        Self::again(Spare::default(), module, kernel, launch, position)
+    }
+
+    /// The same, with the allocations that another block has [left](Self::retire).
+    ///
+    /// # Errors
+    /// As above.
+    pub fn again(
+        spare: Spare,
+        module: &Arc<Module>,
+        kernel: &str,
+        launch: &Arc<Launch>,
+        position: [u32; 3],
+    ) -> Result<Self, LaunchError> {
         let found = Self::find(module, kernel)?;
         launch.check(module, found, position)?;
         let Kernel { code, shared_bytes, dynamic_align, narrowest, .. } = *found;
@@ -212,16 +233,22 @@ impl Block {
         let groups = Groups::count(threads, launch.checks.races && found.multiplies_in_groups);
         let code_index = code;
         let code = &module.code[usize::from(code_index)];
-        let rows: Vec<Row> = code.registers.iter().map(|&value| [value; 32]).collect();
-        let mut all = vec![Thread::new(code_index, code); threads];
+        let Spare { threads: mut all, mut registers } = spare;
+        all.resize_with(threads, Thread::default);
+        all.iter_mut().for_each(|thread| thread.reset(code_index, code));
         let none = (0..threads).filter(|&thread| !blocks.has(thread));
         none.for_each(|thread| all[thread].state = State::Exited);
+        registers.resize_with(threads.div_ceil(32), Vec::new);
+        for warp in &mut registers {
+            warp.clear();
+            warp.extend(code.registers.iter().map(|&value| [value; 32]));
+        }
         Ok(Self {
             module: Arc::clone(module),
             launch: Arc::clone(launch),
             position,
             threads: all,
-            registers: vec![rows; threads.div_ceil(32)],
+            registers,
             shared: Shared::new(blocks.shared(shared_bytes as usize), narrowest, shadow, blocks.several()),
             kernel: code_index,
             shared_bytes,
@@ -249,6 +276,11 @@ impl Block {
             asks_at: 0,
             fault: None,
         })
+    }
+
+    /// What the next block can use again.
+    pub fn retire(self) -> Spare {
+        Spare { threads: self.threads, registers: self.registers }
     }
 
     /// Runs until somebody else may act, or nobody in the block can go on.

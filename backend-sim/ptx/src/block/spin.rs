@@ -41,6 +41,13 @@ pub(super) struct Spin {
 }
 
 impl Spin {
+    /// Back to the start, keeping allocations.
+    pub(super) fn reset(&mut self) {
+        (self.since, self.power, self.rounds, self.met) = (0, 0, 0, false);
+        self.cycle.reset();
+        self.circle.reset();
+    }
+
     /// Notes a read of a thread of which a state is kept.
     #[inline]
     pub(super) fn read(&mut self, address: u64, bytes: u8, changes: &Changes) {

@@ -98,13 +98,18 @@ impl Together {
 }
 
 impl Thread {
-    pub(super) fn new(index: u16, code: &Code) -> Self {
-        Self {
-            frame: Frame { code: index, ..Frame::default() },
-            slots: vec![0; code.slots as usize],
-            local: vec![0; code.local as usize],
-            ..Self::default()
-        }
+    /// It is to begin a kernel, and keeps the allocations that it has from another one.
+    pub(super) fn reset(&mut self, index: u16, code: &Code) {
+        self.frames.clear();
+        self.frame = Frame { code: index, ..Frame::default() };
+        self.slots.clear();
+        self.slots.resize(code.slots as usize, 0);
+        self.local.clear();
+        self.local.resize(code.local as usize, 0);
+        self.carry = false;
+        (self.copied, self.copy, self.tensor, self.reduced) = (0, None, None, 0);
+        self.state = State::Ready;
+        self.spin.reset();
     }
 
     /// Returns from a function: the result goes into the caller's slot, and the caller goes on. A thread without a caller ends.

@@ -179,7 +179,7 @@ impl Machine {
             written.map_err(|why| if has_address { Refused::from(why) } else { Refused::limit(why) })?;
         }
         launch.globals = self.globals_of(pe, code)?;
-        if together != Together::Nothing {
+        if info.uses_grid_sync && together != Together::Nothing {
             launch.workspace = self.workspace(pe)?;
         }
         let launch = Arc::new(launch);

@@ -57,7 +57,7 @@ use std::sync::Arc;
 pub(super) use store::left_by;
 
 use onesided::backend::{AllocId, Span};
-use onesided_ptx::{Block, Idle};
+use onesided_ptx::{Block, Idle, Spare};
 
 use super::access::Test;
 use super::access::{BlockName, shared_of};
@@ -88,6 +88,8 @@ pub(super) struct Kernels {
     blocks: Table<BlockId, Running>,
     /// Blocks that have not ended.
     live: Vec<BlockId>,
+    /// What blocks that have ended left to later ones, also those of later runs.
+    spare: Vec<Spare>,
     /// By stream: blocks of its kernel that have ended, and that have begun.
     progress: BTreeMap<AgentId, Started>,
     /// The load that is made next ends a loop.
@@ -234,8 +236,9 @@ impl Machine {
         let agent = self.agent_in_kernel(pe, id, (&launched, number, None));
         self.agents[agent].call = "start";
         self.agents[agent].at = self.agents[stream].at;
-        let block =
-            Block::new(&launched.code.module, &launched.name, &launched.launch, launched.launch.first_block(number));
+        let spare = self.kernels.spare.pop().unwrap_or_default();
+        let position = launched.launch.first_block(number);
+        let block = Block::again(spare, &launched.code.module, &launched.name, &launched.launch, position);
         let block = block.expect("the launch was checked");
         let (calls, heard) = (BTreeMap::new(), Heard::default());
         let threads = vec![None; launched.agents() as usize];
@@ -295,7 +298,8 @@ impl Machine {
     fn block_ended(&mut self, id: BlockId) {
         let Running { agent, stream, ref launched, .. } = self.kernels.blocks[id];
         let last = launched.clusters();
-        self.kernels.blocks[id].block = None;
+        let block = self.kernels.blocks[id].block.take();
+        self.kernels.spare.extend(block.map(|block| block.retire()));
         self.kernels.live.retain(|&live| live != id);
         self.agents[agent].state = State::Running;
         self.fences_at_the_end(id);
