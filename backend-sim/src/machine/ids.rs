@@ -51,46 +51,69 @@ ids! {
 /// A vector with an index type of its own.
 #[derive(Debug)]
 pub(crate) struct Table<I, T> {
+    /// The items, and behind them those that are kept to be used again.
     items: Vec<T>,
+    len: usize,
     index: PhantomData<I>,
 }
 
 impl<I: Id, T> Table<I, T> {
     pub(crate) fn push(&mut self, item: T) -> I {
+        self.items.truncate(self.len);
         self.items.push(item);
-        I::new(self.items.len() - 1)
+        self.len += 1;
+        I::new(self.len - 1)
+    }
+
+    /// Adds an item that was [kept](Table::keep), once it is made what it has to be; or a new one.
+    #[inline]
+    pub(crate) fn push_again(&mut self, again: impl FnOnce(&mut T), new: impl FnOnce() -> T) -> I {
+        match self.items.get_mut(self.len) {
+            Some(kept) => again(kept),
+            None => self.items.push(new()),
+        }
+        self.len += 1;
+        I::new(self.len - 1)
     }
 
     #[inline]
     pub(crate) fn len(&self) -> usize {
-        self.items.len()
+        self.len
     }
 
     pub(crate) fn truncate(&mut self, len: usize) {
         self.items.truncate(len);
+        self.len = self.items.len();
+    }
+
+    /// Takes away the items from `len` on, and keeps them to be used again.
+    pub(crate) fn keep(&mut self, len: usize) {
+        self.len = self.len.min(len);
     }
 
     pub(crate) fn resize_with(&mut self, len: usize, item: impl FnMut() -> T) {
+        self.items.truncate(self.len);
         self.items.resize_with(len, item);
+        self.len = len;
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
-        self.items.iter()
+        self.items[..self.len].iter()
     }
 
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        self.items.iter_mut()
+        self.items[..self.len].iter_mut()
     }
 
     /// All indices, in order.
     pub(crate) fn ids(&self) -> impl Iterator<Item = I> + use<I, T> {
-        (0..self.items.len()).map(I::new)
+        (0..self.len).map(I::new)
     }
 }
 
 impl<I, T> Default for Table<I, T> {
     fn default() -> Self {
-        Table { items: Vec::new(), index: PhantomData }
+        Table { items: Vec::new(), len: 0, index: PhantomData }
     }
 }
 

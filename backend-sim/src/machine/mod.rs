@@ -334,7 +334,7 @@ impl Machine {
 
     /// A host and three scopes for each PE.
     fn reset_agents(&mut self, n: usize) {
-        self.agents.truncate(n);
+        self.agents.keep(n);
         if self.pes.len() != n {
             self.agents.truncate(0);
             self.pes.truncate(0);

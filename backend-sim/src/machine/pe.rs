@@ -16,8 +16,8 @@ pub(crate) struct PeState {
     pub(crate) host_scope: ScopeId,
     pub(crate) stream_scope: ScopeId,
     pub(crate) kernel_scope: ScopeId,
-    /// Blocks and threads of kernels, by their numbers among the PE's agents, and the size of their blocks.
-    pub(crate) in_kernels: BTreeMap<(u32, u64), AgentId>,
+    /// Blocks of kernels, by their numbers among the PE's agents, and their sizes: the agent of each, and then those of its threads.
+    pub(crate) in_kernels: BTreeMap<(u32, u64), Vec<Option<AgentId>>>,
     /// Per event, its records.
     pub(crate) events: Vec<Vec<Record>>,
     /// Agents that wait on this PE's memory.

@@ -17,7 +17,9 @@ impl Machine {
     pub(crate) fn agents_report(&self) -> Vec<AgentState> {
         let of = |pe: PeId| {
             let streams = self.pes[pe].streams.iter().copied().filter(|&stream| !self.agents[stream].is_idle());
-            let in_kernels = self.pes[pe].in_kernels.values().copied().filter(|&agent| self.is_reported(agent));
+            let in_kernels = self.pes[pe].in_kernels.values().flatten().flatten().copied();
+            let mut in_kernels: Vec<AgentId> = in_kernels.filter(|&agent| self.is_reported(agent)).collect();
+            in_kernels.sort_by_key(|&agent| self.agents[agent].ordinal());
             std::iter::once(self.pes[pe].host).chain(streams).chain(in_kernels).map(|agent| self.agent_report(agent))
         };
         self.pes.ids().flat_map(of).collect()

@@ -63,7 +63,8 @@ impl Machine {
             return self.answer(host, Reply::Failed(Error::new(ErrorKind::Unsupported, "stream", message, at)));
         }
         let scope = self.pes[pe].stream_scope;
-        let stream = self.agents.push(Agent::new(pe, AgentKind::Stream(number), scope));
+        let kind = AgentKind::Stream(number);
+        let stream = self.agents.push_again(|agent| agent.reset(pe, kind, scope), || Agent::new(pe, kind, scope));
         self.pes[pe].streams.push(stream);
         self.races.new_agent(pe, Kind::Stream(number));
         self.answer(host, Reply::Value(u64::from(number)))

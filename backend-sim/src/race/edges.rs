@@ -18,7 +18,7 @@ use smallvec::{SmallVec, smallvec};
 use super::clock::{Clock, Times};
 use super::threads::covered_by;
 use super::words::Arrival;
-use super::{Detector, Fenced, Issue, Kind, Lane, Outstanding, Run, Ticket, View, steps_of};
+use super::{Detector, Fenced, Issue, Kind, Lane, Outstanding, Run, Ticket, View, knows_step, steps_of};
 use crate::config::Quiet;
 use crate::machine::{AgentId, ClaimId, Claimed, Completes, PeId, Table};
 
@@ -450,7 +450,7 @@ impl Detector {
             let view = &self.agents[agent];
             let host = &self.agents[AgentId(view.pe.0)]; // hosts come first, by rank
             let known =
-                view.is_host() || view.last <= self.base || view.last <= steps_of(&host.clock, &self.agents, agent);
+                view.is_host() || view.last <= self.base || knows_step(&host.clock, &self.agents, agent, view.last);
             view.issued <= self.base.max(view.claimed) && known
         };
         self.agents.ids().all(complete) && self.pes.iter().all(|pe| pe.nbi.is_empty())

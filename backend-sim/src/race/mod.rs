@@ -64,7 +64,7 @@ use site::Sites;
 pub(crate) use threads::StrongWrite;
 pub(crate) use view::Kind;
 use view::View;
-use who::{OnPath, Who, knows, steps_of};
+use who::{OnPath, Who, knows, knows_step, steps_of};
 pub(crate) use words::{Told, join_told};
 
 /// What kind of access: what makes it known to others.
@@ -228,8 +228,8 @@ impl Detector {
         self.pes_per_node = config.nodes_matter().map(|pes| pes as u32);
         let n_pes = config.pes;
         (self.step, self.now, self.base) = (0, 0, 0);
-        self.agents.truncate(n_pes); // hosts come first, by rank
-        self.agents.iter_mut().for_each(|view| view.reset(&self.nothing));
+        self.agents.keep(n_pes); // hosts come first, by rank
+        self.agents.iter_mut().for_each(|view| view.reset(view.pe, view.kind, &self.nothing));
         self.pes.iter_mut().for_each(Outstanding::reset);
         for pe in (self.pes.len() as u32..n_pes as u32).map(PeId) {
             self.agents.push(View::new(pe, Kind::Host, &self.nothing));
@@ -271,7 +271,8 @@ impl Detector {
     /// A stream of the PE, or an agent of a kernel, is new.
     pub(crate) fn new_agent(&mut self, pe: PeId, kind: Kind) {
         if self.on {
-            self.agents.push(View::new(pe, kind, &self.nothing));
+            let nothing = &self.nothing;
+            self.agents.push_again(|view| view.reset(pe, kind, nothing), || View::new(pe, kind, nothing));
         }
     }
 

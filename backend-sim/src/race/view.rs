@@ -108,13 +108,13 @@ impl View {
     }
 
     /// Back to the start, keeping allocations.
-    pub(super) fn reset(&mut self, nothing: &Rc<Clock>) {
+    pub(super) fn reset(&mut self, pe: PeId, kind: Kind, nothing: &Rc<Clock>) {
         let (mut previous, mut log) = (std::mem::take(&mut self.previous), std::mem::take(&mut self.log));
         let mut nbi_puts = std::mem::take(&mut self.nbi_puts);
         previous.clear();
         log.clear();
         nbi_puts.clear();
-        *self = View { previous, log, nbi_puts, ..View::new(self.pe, self.kind, nothing) };
+        *self = View { previous, log, nbi_puts, ..View::new(pe, kind, nothing) };
     }
 
     pub(super) fn is_host(&self) -> bool {

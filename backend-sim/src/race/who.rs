@@ -49,12 +49,19 @@ pub(super) fn knows(
     time: u64,
     pe: PeId,
 ) -> bool {
-    clock.knows(agent, lane, time, pe)
-        || matches!(lane, Lane::Steps | Lane::Arrived)
-            && agents[agent].block.is_some_and(|block| time <= clock.steps(block))
-        || lane == Lane::Stores && agents[agent].block.is_some_and(|block| clock.knows(block, lane, time, pe))
+    // of a thread, mostly what its block has done is known
+    agents[agent].block.is_some_and(|block| match lane {
+        Lane::Steps | Lane::Arrived => time <= clock.steps(block),
+        Lane::Stores => clock.knows(block, lane, time, pe),
+        Lane::Puts | Lane::Nbi | Lane::Parts | Lane::Reads | Lane::Gets => false,
+    }) || clock.knows(agent, lane, time, pe)
         || lane == Lane::Reads
             && agents[agent].nbi_put_to(time).is_some_and(|to| clock.knows(agent, Lane::Nbi, time, to))
+}
+
+/// Whether a clock has an own access of an agent.
+pub(super) fn knows_step(clock: &Clock, agents: &Table<AgentId, View>, agent: AgentId, time: u64) -> bool {
+    agents[agent].block.is_some_and(|block| time <= clock.steps(block)) || time <= clock.steps(agent)
 }
 
 /// The last own access of an agent that a clock has.
@@ -226,7 +233,7 @@ impl Who<'_> {
         }
         let is_on_gpu = lane == Lane::Stores && self.is_on_gpu_of(agent);
         let knows = |clock: &Clock| {
-            is_on_gpu && mark.time <= steps_of(clock, self.agents, agent)
+            is_on_gpu && knows_step(clock, self.agents, agent, mark.time)
                 || knows(clock, self.agents, agent, lane, mark.time, self.pe)
         };
         let same_scope = || self.agents[agent].scope() == self.agents[self.agent].scope();
@@ -248,7 +255,7 @@ impl Who<'_> {
     fn was_issued_before(&self, mark: &Mark) -> bool {
         match mark.agent() == self.agent {
             true => mark.time < self.time,
-            false => mark.time <= steps_of(self.clock, self.agents, mark.agent()),
+            false => knows_step(self.clock, self.agents, mark.agent(), mark.time),
         }
     }
 }

@@ -64,6 +64,7 @@ use super::access::{BlockName, shared_of};
 use super::agent::{Agent, AgentKind, InKernel, State};
 use super::ids::{AgentId, BlockId, Id as _, PeId, Table};
 use super::past::Past;
+use super::pe::PeState;
 use super::{Machine, Object, Progress};
 use crate::kernel::{Code, Regions};
 use crate::race::Kind;
@@ -284,13 +285,18 @@ impl Machine {
         let ordinal = FIRST + local as u32 * STREAMS + stream;
         let kernel = InKernel { stream, block, ordinal };
         let kind = if thread.is_some() { AgentKind::Thread(kernel) } else { AgentKind::Block(kernel) };
-        if let Some(&agent) = self.pes[pe].in_kernels.get(&(ordinal, threads)) {
+        let first = FIRST + (number * (threads + 1)) as u32 * STREAMS + stream;
+        let PeState { in_kernels, kernel_scope, .. } = &mut self.pes[pe];
+        let of_block = in_kernels.entry((first, threads)).or_insert_with(|| vec![None; threads as usize + 1]);
+        let known = &mut of_block[thread.map_or(0, |thread| thread + 1)];
+        if let Some(agent) = *known {
             self.agents[agent].kind = kind;
             return agent;
         }
-        let agent = self.agents.push(Agent::new(pe, kind, self.pes[pe].kernel_scope));
+        let scope = *kernel_scope;
+        let agent = self.agents.push_again(|agent| agent.reset(pe, kind, scope), || Agent::new(pe, kind, scope));
+        *known = Some(agent);
         self.races.new_agent(pe, Kind::Kernel(stream));
-        self.pes[pe].in_kernels.insert((ordinal, threads), agent);
         agent
     }
 
