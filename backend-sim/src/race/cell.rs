@@ -4,6 +4,8 @@
 
 use std::rc::Rc;
 
+use smallvec::SmallVec;
+
 use super::words::Tells;
 use super::{Issue, Lane, Mark, Who};
 use crate::machine::PeId;
@@ -22,8 +24,8 @@ pub(super) struct Cell {
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct More {
-    /// Further accesses since the last write.
-    marks: Vec<Mark>,
+    /// Further accesses since the last write. Mostly it is one.
+    marks: SmallVec<[Mark; 1]>,
     /// What the word tells those who read it atomically, and when it was last updated.
     pub(super) release: Option<(u64, Tells)>,
     /// Waits that ended by the last write: whoever comes after one of them comes after the write, of this word.
@@ -188,7 +190,7 @@ impl Cell {
             self.other = Mark::BLANK;
         }
         if let Some(mut more) = self.more.take() {
-            more.marks.retain(stays);
+            more.marks.retain(|mark| stays(mark));
             more.release = None;
             more.seen.clear();
             more.loaded.clear();

@@ -33,6 +33,7 @@ mod view;
 mod who;
 mod words;
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -387,21 +388,37 @@ impl Detector {
         if unknown == 0 {
             return;
         }
+        let (mut known, mut before) = (Mark::BLANK, threads[0]);
         for (index, (&thread, &mark)) in threads.iter().zip(marks).enumerate() {
             if unknown >> index & 1 == 1 {
                 let word = Span { start: words.start + index * len, len, ..words };
-                self.touch_unknown(thread, pe, word, mark);
+                if !Rc::ptr_eq(&self.agents[thread].clock, &self.agents[before].clock) {
+                    known = Mark::BLANK;
+                }
+                (known, before) = (self.touch_knowing(thread, pe, word, mark, known), thread);
             }
         }
     }
 
-    #[inline(never)]
     fn touch_unknown(&mut self, agent: AgentId, pe: PeId, span: Span, mark: Mark) {
+        self.touch_knowing(agent, pe, span, mark, Mark::BLANK);
+    }
+
+    /// An agent's own access. `known`: an earlier one that the agent knows. Returns one that all know who know as much.
+    #[inline(never)]
+    fn touch_knowing(&mut self, agent: AgentId, pe: PeId, span: Span, mark: Mark, known: Mark) -> Mark {
         let on_path = OnPath::of(self.pes_per_node, &self.agents, agent, pe, mark.how());
         let marked = Some(&self.sites).filter(|_| !self.marks.is_empty());
-        let who = Who { pe, on_path, marked, ..Who::agent(agent, mark.time, self.base, &self.agents) };
+        let who = Who {
+            pe,
+            on_path,
+            marked,
+            known: Cell::new(known),
+            ..Who::agent(agent, mark.time, self.base, &self.agents)
+        };
         let (found, known) = (&mut self.found, (&self.agents, &self.gpus, &self.sites));
         self.shadow.access(&who, span, mark, |other, mark, span| found.note(other, mark, &who, span, known));
+        who.known_by_clock()
     }
 
     /// A transfer's access to its source or target.

@@ -59,7 +59,13 @@ impl Block {
         let Block::Split { granule, cells } = self else { unreachable!("it was split") };
         if fits < *granule {
             let times = 1 << (*granule - fits);
-            *cells = cells.iter().flat_map(|cell| std::iter::repeat_n(cell, times)).cloned().collect();
+            let mut finer = spare.pop().unwrap_or_default();
+            finer.reserve_exact(BLOCK >> fits);
+            for cell in cells.drain(..) {
+                (1..times).for_each(|_| finer.push(cell.clone()));
+                finer.push(cell);
+            }
+            keep(std::mem::replace(cells, finer), spare);
             *granule = fits;
         }
         let range = part.start >> *granule..part.end >> *granule;

@@ -109,12 +109,21 @@ impl View {
 
     /// Back to the start, keeping allocations.
     pub(super) fn reset(&mut self, pe: PeId, kind: Kind, nothing: &Rc<Clock>) {
-        let (mut previous, mut log) = (std::mem::take(&mut self.previous), std::mem::take(&mut self.log));
-        let mut nbi_puts = std::mem::take(&mut self.nbi_puts);
-        previous.clear();
-        log.clear();
-        nbi_puts.clear();
-        *self = View { previous, log, nbi_puts, ..View::new(pe, kind, nothing) };
+        // field by field: many threads of kernels begin in each run
+        (self.pe, self.kind) = (pe, kind);
+        (self.block, self.rank, self.made_by) = (None, 0, None);
+        (self.met, self.met_at) = (0, [0; 2]);
+        if !Rc::ptr_eq(&self.clock, nothing) {
+            self.clock = Rc::clone(nothing);
+        }
+        (self.issue, self.began) = (None, None);
+        (self.mark, self.last, self.site, self.acted) = (0, 0, 0, false);
+        (self.issued, self.claimed, self.stored, self.wrote) = (0, 0, 0, 0);
+        (self.fence, self.nbi) = (None, 0);
+        self.sent.clear();
+        self.previous.clear();
+        self.nbi_puts.clear();
+        self.log.clear();
     }
 
     pub(super) fn is_host(&self) -> bool {

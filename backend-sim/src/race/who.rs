@@ -1,5 +1,6 @@
 //! [`Who`]: whoever makes an access, and what it knows of others.
 
+use std::cell::Cell;
 use std::rc::Rc;
 
 use super::clock::Clock;
@@ -28,6 +29,8 @@ pub(super) struct Who<'a> {
     pub(super) on_path: Option<OnPath<'a>>,
     /// Where accesses are marked as races that are intended: the calls that made them.
     pub(super) marked: Option<&'a Sites>,
+    /// An access that it was last found to know. Mostly one transfer has written many words, and one has read them.
+    pub(super) known: Cell<Mark>,
 }
 
 /// The path on which somebody reads another PE's memory.
@@ -146,6 +149,7 @@ impl Who<'_> {
             in_order,
             on_path: None,
             marked: None,
+            known: Cell::new(Mark::BLANK),
         }
     }
 
@@ -165,12 +169,29 @@ impl Who<'_> {
             in_order: false,
             on_path: None,
             marked: None,
+            known: Cell::new(Mark::BLANK),
         }
     }
 
     #[inline]
     pub(super) fn knows(&self, mark: &Mark) -> bool {
-        mark.time <= self.base || self.knows_recent(mark) && (self.on_path.is_none() || !self.must_hear(mark))
+        if mark.time <= self.base || *mark == self.known.get() {
+            return true;
+        }
+        let knows = self.knows_recent(mark) && (self.on_path.is_none() || !self.must_hear(mark));
+        if knows {
+            self.known.set(*mark);
+        }
+        knows
+    }
+
+    /// For an agent at its own access: the access that it was last found to know, if whoever has the same clock on the same PE knows it, too.
+    pub(super) fn known_by_clock(&self) -> Mark {
+        let known = self.known.get();
+        match known.lane() {
+            Lane::Puts | Lane::Nbi | Lane::Parts | Lane::Reads | Lane::Gets => known,
+            Lane::Steps | Lane::Arrived | Lane::Stores => Mark::BLANK,
+        }
     }
 
     /// Whether this one's access and an earlier one conflict: two atomics do, if the scope of one does not take in the agent of the other.
