@@ -507,6 +507,18 @@ pub(crate) enum Special {
     Constant(u32),
 }
 
+impl Special {
+    /// Whether all threads of a warp see the same.
+    pub(crate) fn is_of_warp(self) -> bool {
+        use Special::{Active, Clock, Lane, LaneMask, LanesAbove, LanesBelow, LanesFrom, LanesUpTo, Thread};
+        let is_of_lane = matches!(
+            self,
+            Thread(_) | Lane | LaneMask | Active | LanesBelow | LanesUpTo | LanesFrom | LanesAbove | Clock
+        );
+        !is_of_lane
+    }
+}
+
 /// A loop that only looks at a word until it compares true.
 #[derive(Debug)]
 pub(crate) struct Looks {

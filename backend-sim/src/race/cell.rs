@@ -24,8 +24,8 @@ pub(super) struct Cell {
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct More {
-    /// Further accesses since the last write. Mostly it is one.
-    marks: SmallVec<[Mark; 1]>,
+    /// Further accesses since the last write. Mostly they are few.
+    marks: SmallVec<[Mark; 2]>,
     /// What the word tells those who read it atomically, and when it was last updated.
     pub(super) release: Option<(u64, Tells)>,
     /// Waits that ended by the last write: whoever comes after one of them comes after the write, of this word.

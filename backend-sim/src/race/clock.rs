@@ -300,7 +300,7 @@ impl Clock {
 
     /// Both are in the order of agents: threads of a kernel know of hundreds.
     fn join_many(&mut self, others: &[Known]) {
-        let (mut at, mut news) = (0, Vec::new());
+        let (mut at, mut news) = (0, SmallVec::<[&Known; 2 * MANY]>::new());
         for known in others {
             at += self.known[at..].iter().take_while(|mine| mine.agent < known.agent).count();
             match self.known.get_mut(at) {

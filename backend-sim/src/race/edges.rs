@@ -419,8 +419,7 @@ impl Detector {
         if is_everybody && self.pes_per_node.is_none() && self.all_is_known() {
             self.base = self.tick();
             self.sites.known = self.sites.all.len() as u32;
-            for agent in self.agents.ids() {
-                let view = &mut self.agents[agent];
+            for view in self.agents.iter_mut() {
                 view.issue = None;
                 view.nbi_puts.clear();
                 if let Some(&last) = view.log.last() {
@@ -446,14 +445,15 @@ impl Detector {
 
     /// Whether hosts know everything that has happened on their PE, and all of it is complete.
     fn all_is_known(&self) -> bool {
-        let complete = |agent: AgentId| {
-            let view = &self.agents[agent];
+        let is_known = |agent: AgentId, view: &View| {
             let host = &self.agents[AgentId(view.pe.0)]; // hosts come first, by rank
-            let known =
-                view.is_host() || view.last <= self.base || knows_step(&host.clock, &self.agents, agent, view.last);
-            view.issued <= self.base.max(view.claimed) && known
+            knows_step(&host.clock, &self.agents, agent, view.last)
         };
-        self.agents.ids().all(complete) && self.pes.iter().all(|pe| pe.nbi.is_empty())
+        let complete = |(agent, view): (AgentId, &View)| {
+            view.issued <= self.base.max(view.claimed)
+                && (view.last <= self.base || view.is_host() || is_known(agent, view))
+        };
+        self.agents.ids().zip(self.agents.iter()).all(complete) && self.pes.iter().all(|pe| pe.nbi.is_empty())
     }
 
     /// A part of a collective leaves its source's PE for another: the entry of its source's agent comes before it.

@@ -198,8 +198,9 @@ impl Block {
         Ok(())
     }
 
-    /// A thread has ended. That may complete what others wait for, because they wait for all threads that are left.
-    pub(super) fn exited(&mut self, world: &mut impl World, index: usize) -> Result<(), Halt> {
+    /// A thread has ended. That may complete what others wait for, because they wait for all threads that are left. `is_first`: of those of its warp that end
+    /// in this turn.
+    pub(super) fn exited(&mut self, world: &mut impl World, index: usize, is_first: bool) -> Result<(), Halt> {
         self.live -= 1;
         let rank = self.blocks.rank(index);
         self.live_of[rank] -= 1;
@@ -213,6 +214,9 @@ impl Block {
             self.complete(world, rank * NUMBERS + number)?;
         }
         self.complete_cluster(world)?;
+        if !is_first {
+            return Ok(()); // whoever waits together with its warp has seen that it ends
+        }
         let of_group = Self::partners(index, Warp::Group(InGroup::Multiply(0)));
         for other in of_group.start..of_group.end.min(self.threads.len()) {
             if let State::Warp(together) = self.threads[other].state

@@ -134,6 +134,10 @@ impl Block {
                             }
                         }
                     }
+                    Op::Special { d, what } if what.is_of_warp() => {
+                        let value = self.special(first + lead, what);
+                        lanes.each(|lane| r[usize::from(d)][lane] = value);
+                    }
                     Op::Special { d, what } => {
                         lanes.each(|lane| {
                             threads[lane].looked_at_clock(what);

@@ -73,6 +73,7 @@ impl Block {
 
     /// What threads have come to may complete what others wait for.
     fn have_come(&mut self, world: &mut impl World, members: impl Iterator<Item = usize>) -> Result<(), Halt> {
+        let mut is_first = true;
         for index in members {
             match self.threads[index].state {
                 State::Ready
@@ -80,7 +81,7 @@ impl Block {
                 | State::Parked { .. }
                 | State::Stopped { .. }
                 | State::Failed { .. } => {}
-                State::Exited => self.exited(world, index)?,
+                State::Exited => self.exited(world, index, std::mem::take(&mut is_first))?,
                 State::Warp(together) => self.together(world, index, together)?,
                 // all of them have come to the same call, so looking at one is enough
                 State::Call { .. } => return self.called(index),

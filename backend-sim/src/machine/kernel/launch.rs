@@ -27,6 +27,8 @@ pub(crate) struct Launched {
     pub(super) launch: Arc<Launch>,
     /// The memory that it was given.
     pub(super) memory: Vec<AllocId>,
+    /// Threads of a cluster, by their numbers.
+    pub(super) threads: u64,
     /// Clusters that run at the same time.
     pub(super) resident: u64,
     pub(super) stream: u32,
@@ -53,19 +55,14 @@ impl Launched {
         self.launch.blocks_in_cluster().into()
     }
 
-    /// Threads of a cluster, by their numbers.
-    pub(super) fn threads(&self) -> u64 {
-        self.launch.numbers().into()
-    }
-
     /// The number of a thread's block in its cluster.
     pub(super) fn rank_of(&self, thread: u64) -> u32 {
-        (thread * self.blocks_in_cluster() / self.threads()) as u32
+        if self.launch.cluster.is_none() { 0 } else { (thread * self.blocks_in_cluster() / self.threads) as u32 }
     }
 
     /// Agents of a cluster besides itself: its threads, and bulk copies in flight.
     pub(super) fn agents(&self) -> u64 {
-        self.threads() + self.copies
+        self.threads + self.copies
     }
 }
 
@@ -190,9 +187,20 @@ impl Machine {
         })?;
         self.pes[pe].called += 1;
         let called = self.pes[pe].called;
-        let copies = copies_of(info);
+        let (copies, threads) = (copies_of(info), launch.numbers().into());
         let resident = (resident / u64::from(launch.blocks_in_cluster())).max(1);
-        Ok(Launched { code: Arc::clone(code), name: name.into(), launch, memory, resident, stream, copies, at, called })
+        Ok(Launched {
+            code: Arc::clone(code),
+            name: name.into(),
+            launch,
+            memory,
+            threads,
+            resident,
+            stream,
+            copies,
+            at,
+            called,
+        })
     }
 
     /// The addresses of a module's variables on a PE, which are made when it first launches one of the module's kernels.

@@ -28,7 +28,7 @@ impl Machine {
         let (block, number) = (self.kernels.blocks[id].agent, self.kernels.blocks[id].number);
         let (pe, launched) = (self.agents[block].pe, std::sync::Arc::clone(&self.kernels.blocks[id].launched));
         let agent = self.agent_in_kernel(pe, id, (&launched, number, Some(thread)));
-        match (thread as u64) < launched.threads() {
+        match (thread as u64) < launched.threads {
             true => self.races.is_thread_of(agent, block, launched.rank_of(thread as u64)),
             false => self.races.is_copy_of(agent, block),
         }
@@ -183,7 +183,7 @@ impl Machine {
     /// All threads of a block that have acted, and those that have ended, know of each other.
     pub(super) fn all_threads_meet(&mut self, id: BlockId) {
         let Running { agent, ref mut heard, ref threads, ref launched, .. } = self.kernels.blocks[id];
-        let threads = threads[..launched.threads() as usize].iter().copied().flatten();
+        let threads = threads[..launched.threads as usize].iter().copied().flatten();
         self.races.block_meets(agent, threads.clone());
         for told in heard.all_meet() {
             self.races.gather_told(agent, threads.clone(), told);
@@ -193,7 +193,7 @@ impl Machine {
     /// A block ends, and with it its bulk copies: whoever comes after it comes after what they have done.
     pub(super) fn copies_end(&mut self, id: BlockId) {
         let Running { ref threads, ref launched, .. } = self.kernels.blocks[id];
-        let copies: Vec<AgentId> = threads[launched.threads() as usize..].iter().copied().flatten().collect();
+        let copies: Vec<AgentId> = threads[launched.threads as usize..].iter().copied().flatten().collect();
         if self.races.is_on() && !copies.is_empty() {
             let into = self.agent_of_thread(id, 0);
             self.races.threads_meet(&copies, &[into]);
@@ -248,7 +248,7 @@ impl Machine {
                 let Running { heard, makers, launched, .. } = &mut self.kernels.blocks[id];
                 heard.meet(from, into);
                 if let ([maker], [copy]) = (&from[..], &into[..])
-                    && *copy as u64 >= launched.threads()
+                    && *copy as u64 >= launched.threads
                 {
                     makers.insert(*copy, *maker);
                 }
