@@ -42,7 +42,10 @@ use settings::{Settings, from_environment};
 /// | `ONESIDED_SCHEDULES` | how many schedules `prove` begins at most (100,000), and how many `check_random` visits (1,000) |
 /// | `ONESIDED_TIME` | seconds for each call of `prove` and `check_random`. Without `ONESIDED_SCHEDULES`, it replaces the number of schedules |
 /// | `ONESIDED_SEED` | where the random schedules start (0) |
-/// | `ONESIDED_REPLAY` | a schedule. Calls for its cluster run only that one, and print what happens, event by event |
+/// | `ONESIDED_REPLAY` | a schedule. A call for its cluster and program runs only that one, and prints what happens, event by event |
+///
+/// The fingerprint of a schedule tells its program from others. Tests that it does not fit run as usual, and print why: so it can stand before a `cargo test`
+/// of everything. A schedule without a fingerprint (`none`) fits every program of its cluster in which its choices are possible.
 ///
 /// **In a property test**, each generated case is another program. Tell them apart by [`Config::with_arguments`]: a failure's schedule names
 /// its case, and `ONESIDED_REPLAY` passes over the others.
