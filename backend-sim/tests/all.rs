@@ -75,6 +75,7 @@ mod lints;
 mod litmus;
 mod mismatches;
 mod missing;
+mod missing_pairs;
 mod misuse;
 mod ordering;
 mod origins;

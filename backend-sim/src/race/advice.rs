@@ -273,6 +273,11 @@ impl Pair {
             let by_another = fence_by_another(first, context.agents);
             MissingEdge::Fence { after, before, put_signal, by_another }
         };
+        // whether one put_signal can be both
+        let puts_before = |site: u32| {
+            let put = first.how() == How::Deliver && call::puts(context.call(first));
+            put && call::only_signals(context.sites.all[site as usize].call)
+        };
         let is_ordered_by_fence = matches!(second.lane(), Lane::Puts | Lane::Nbi | Lane::Stores | Lane::Arrived);
         if a.scope() == b.scope() && is_ordered_by_fence {
             return fence(before, false);
@@ -286,14 +291,16 @@ impl Pair {
             let by_another = before.max_by_key(|(time, _)| *time).map(|(_, at)| at);
             return MissingEdge::BlocksFence { after, before: context.at_site(site), by_another };
         }
+        if let Some(site) = self.heard {
+            return fence(context.at_site(site), puts_before(site));
+        }
         match (beside, next) {
             ((true, false), _) if a.stream().is_some() => MissingEdge::synchronize(after, before, true),
             // what the one has told the other by
             ((true, _), Some((site, _))) => MissingEdge::Quiet { after, before: context.at_site(site) },
             // a fence does not order what the same scope fetches
             ((false, _), Some((site, Some(to)))) if to == pe && a.scope() != b.scope() => {
-                let put = first.how() == How::Deliver && call::puts(context.call(first));
-                fence(context.at_site(site), put && call::only_signals(context.sites.all[site as usize].call))
+                fence(context.at_site(site), puts_before(site))
             }
             ((false, _), Some((site, _))) if first.agent() != second.agent() => {
                 MissingEdge::Quiet { after, before: context.at_site(site) }
@@ -348,6 +355,37 @@ pub(super) fn signal_by_another(
         agents[id].log.iter().filter(move |(when, _, to)| *when > access.time && *when <= known && *to == Some(pe))
     });
     calls.min_by_key(|(when, ..)| *when).map(|&(when, site, _)| (when, site))
+}
+
+/// Which of the pairs of two calls a report is about, and which others lack something else. What is missing of all of them is one thing, if that orders them all.
+/// This is about fences and quiets: of anything else, the first pair says enough.
+pub(super) fn pairs_to_show(pairs: &[Pair], missing: &[MissingEdge], context: Context<'_>) -> (usize, Vec<usize>) {
+    let is_order = |at: &usize| matches!(missing[*at], MissingEdge::Fence { .. } | MissingEdge::Quiet { .. });
+    if !is_order(&0) {
+        return (0, Vec::new());
+    }
+    let orders: Vec<usize> = (0..pairs.len()).filter(is_order).collect();
+    let covers = |one: usize, other: usize| {
+        let (call, after, before) = missing[one].call();
+        let (other_call, other_after, other_before) = missing[other].call();
+        // a quiet does what a fence does, and both may come earlier
+        let mut calls = pairs[other].calls.iter().map(|site| context.at_site(*site));
+        let first = calls.find(|at| *at == before || *at == other_before);
+        let place = before == other_before || first == Some(before);
+        after == other_after && place && (call == "quiet" || call == other_call)
+    };
+    let covers_all = |one: &usize| orders.iter().all(|other| covers(*one, *other));
+    if let Some(one) = orders.iter().copied().find(covers_all) {
+        return (one, Vec::new());
+    }
+    let mut shown: Vec<usize> = Vec::new();
+    for &at in &orders {
+        if !shown.iter().any(|other| covers(*other, at)) {
+            shown.retain(|other| !covers(at, *other));
+            shown.push(at);
+        }
+    }
+    (shown.remove(0), shown)
 }
 
 /// A fence that another thread of the same block has made since: it has not ordered what follows the access.

@@ -26,6 +26,8 @@ pub struct Race {
     pub made_at: Option<At>,
     /// What would order the two.
     pub missing: MissingEdge,
+    /// What would order the accesses that other PEs make by the same two calls, where `missing` does not: fences and quiets.
+    pub also_missing: Vec<MissingEdge>,
     /// A call that seems to do that, and does not. Of recorded runs only.
     pub ineffective: Option<IneffectiveOrder>,
     /// How often the same two calls raced in the run.
@@ -72,10 +74,11 @@ pub enum Part {
 }
 
 impl Race {
-    /// What would order the two, and, if there is such a call, why the one does not that seems to.
+    /// What would order the two, and, if there is such a call, why the one does not that seems to. Then what other PEs lack.
     pub fn missing_in_words(&self) -> String {
         let ineffective = self.ineffective.map(|call| format!("; {call}")).unwrap_or_default();
-        format!("{}{ineffective}", self.missing)
+        let also = self.also_missing.iter().map(|edge| format!("; of other PEs: {edge}"));
+        format!("{}{ineffective}{}", self.missing, also.collect::<String>())
     }
 
     /// What each side knows of the other, a line for each: up to which call. None where both are of one host or stream.

@@ -92,7 +92,11 @@ impl fmt::Display for Verdict {
         match self.races.len() {
             0 | 1 => {}
             _ if f.alternate() => self.races[1..].iter().try_for_each(|race| write!(f, "\n  {race}"))?,
-            2 => f.write_str("\n    one more pair of calls races")?,
+            2 => {
+                f.write_str("\n    one more pair of calls races")?;
+                let [first, second] = [0, 1].map(|race| self.races[race].missing_in_words());
+                if first == second { Ok(()) } else { write!(f, "; missing there: {second}") }?
+            }
             more => write!(f, "\n    {} more pairs of calls race", more - 1)?,
         }
         self.given_up.iter().try_for_each(|why| write!(f, "\n  besides, {why}"))?;
