@@ -78,11 +78,10 @@ impl Cores<'_> {
         visit: Visitor<'_, T>,
     ) -> Result<Explored> {
         let (helpers, config, pulse) = (self.helpers, self.simulation.config().clone(), self.simulation.pulse());
-        let explored = self.simulation.visit(how, &launched(run), visit, |simulation, setup, body| {
+        self.simulation.visit(how, &launched(run), visit, |simulation, setup, body| {
             let make = || {
-                let mut own = Simulation::new(config.clone()).expect("the cluster is the same");
+                let mut own = Simulation::new_for(config.clone(), &pulse).expect("the cluster is the same");
                 own.set_up(setup);
-                pulse.show(Some(own.pulse()));
                 move |job| {
                     let ordered = |(executed, attempted): (_, Option<Box<Attempted>>)| {
                         (executed, attempted.map(|attempted| Box::new(attempted.ordered())))
@@ -91,9 +90,7 @@ impl Cores<'_> {
                 }
             };
             with_helpers(helpers, make, &mut |job| simulation.job(job, &launched(run)), body)
-        });
-        self.simulation.pulse().show(None);
-        explored
+        })
     }
 
     /// As [`Simulation::fix`], with the same result. Several changes are tried at a time.
@@ -149,16 +146,12 @@ impl Cores<'_> {
         program: impl Fn(&Pe<Sim>) -> Result<T> + Sync,
     ) -> Result<Robustness<T>> {
         let pulse = self.simulation.pulse();
-        let compared =
-            robust::compare(self.simulation.config().clone(), self.simulation.budget, |config, left, visit| {
-                let mut simulation = Simulation::new(config)?;
-                simulation.set_budget(left);
-                simulation.stop.clone_from(&self.simulation.stop);
-                pulse.show(Some(simulation.pulse()));
-                simulation.on_cores(Some(self.helpers + 1)).explore(Explore::All { limit }, &program, visit)
-            });
-        pulse.show(None);
-        compared
+        robust::compare(self.simulation.config().clone(), self.simulation.budget, |config, left, visit| {
+            let mut simulation = Simulation::new_for(config, &pulse)?;
+            simulation.set_budget(left);
+            simulation.stop.clone_from(&self.simulation.stop);
+            simulation.on_cores(Some(self.helpers + 1)).explore(Explore::All { limit }, &program, visit)
+        })
     }
 
     /// As [`Simulation::critical`], with the same result. Several schedules are tried at a time.
@@ -174,8 +167,9 @@ impl Cores<'_> {
         let program = with_pe(program);
         let process: &(dyn Fn(&SimProcess) -> Result<T> + Sync) = &program;
         let (config, deadline) = (self.simulation.config(), self.simulation.limits(u64::MAX).deadline());
+        let pulse = self.simulation.pulse();
         let make = || {
-            let mut own = Simulation::new(config.clone()).expect("the cluster is the same");
+            let mut own = Simulation::new_for(config.clone(), &pulse).expect("the cluster is the same");
             own.engine.ends_at(deadline.clone());
             move |job: CriticalJob| job.run(&mut own, &launched(process))
         };

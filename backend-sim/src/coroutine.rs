@@ -129,8 +129,23 @@ pub struct Pulse {
     /// The place of that host's last call: the one that is not null.
     rust: AtomicPtr<Location<'static>>,
     foreign: AtomicPtr<Foreign>,
-    /// Those of threads that run schedules ahead, while they do.
+    /// Those of other simulations that do a part of the work, also on other threads, while they are there.
     helpers: Mutex<Vec<Arc<Pulse>>>,
+}
+
+/// Whoever watches one simulation sees another one too, while this lives.
+#[derive(Debug)]
+pub(crate) struct Shown {
+    by: Arc<Pulse>,
+    helper: Arc<Pulse>,
+}
+
+impl Drop for Shown {
+    fn drop(&mut self) {
+        if let Ok(mut helpers) = self.by.helpers.lock() {
+            helpers.retain(|other| !Arc::ptr_eq(other, &self.helper));
+        }
+    }
 }
 
 /// A look at a [`Pulse`]. Two that are equal: no call was made between them.
@@ -178,13 +193,12 @@ impl Pulse {
         rust.map(At::from).or(foreign.map(At::from))
     }
 
-    /// Shows another simulation too, while this one's own PEs do not run; `None`: no other any more.
-    pub(crate) fn show(&self, helper: Option<Arc<Pulse>>) {
-        let Ok(mut helpers) = self.helpers.lock() else { return };
-        match helper {
-            Some(helper) => helpers.push(helper),
-            None => helpers.clear(),
+    /// Shows another simulation too, while this one's own PEs do not run, until what is returned is dropped.
+    pub(crate) fn show(self: &Arc<Pulse>, helper: Arc<Pulse>) -> Shown {
+        if let Ok(mut helpers) = self.helpers.lock() {
+            helpers.push(Arc::clone(&helper));
         }
+        Shown { by: Arc::clone(self), helper }
     }
 
     /// A host has made a call. There is one writer, so this needs no atomic addition.

@@ -8,7 +8,7 @@ use std::time::Instant;
 use onesided::{At, Error, ErrorKind, Pe, Result, count};
 
 use crate::config::{Config, Races};
-use crate::coroutine::{Pulse, must_be_alone};
+use crate::coroutine::{Pulse, Shown, must_be_alone};
 use crate::crew::Crew;
 use crate::determinism::{difference, not_deterministic};
 use crate::execution::{Engine, Executed, Program};
@@ -67,6 +67,9 @@ pub struct Simulation {
     /// The class of the last random schedule, where classes are counted.
     pub(crate) class: Option<Box<Class>>,
     pub(crate) outlook: Arc<Outlook>,
+    /// It does a part of another one's work.
+    #[expect(dead_code, reason = "it is there to be dropped")]
+    shown: Option<Shown>,
 }
 
 /// Called with each run of a search, one after the other. It breaks to end the search.
@@ -108,7 +111,14 @@ impl Simulation {
             budget: Budget::default(),
             class: None,
             outlook: Arc::default(),
+            shown: None,
         })
+    }
+
+    /// A cluster for a part of another simulation's work: whoever watches that one, by its pulse, sees this one too.
+    pub(crate) fn new_for(config: Config, pulse: &Arc<Pulse>) -> Result<Simulation> {
+        let simulation = Simulation::new(config)?;
+        Ok(Simulation { shown: Some(pulse.show(simulation.pulse())), ..simulation })
     }
 
     /// Once `flag` is set (by a signal handler, say), an exploration or an explanation ends after the current schedule, or within it if that is
@@ -156,7 +166,7 @@ impl Simulation {
     }
 
     /// Shows a watching thread which PE runs, because a PE that computes for ever, or sleeps, cannot be interrupted.
-    /// Looking changes nothing in what is run.
+    /// It also shows the PEs of the runs that explain a finding. Looking changes nothing in what is run.
     ///
     /// ```
     /// # use onesided_sim::{Config, Simulation};
@@ -359,7 +369,7 @@ impl Simulation {
     fn reproduce_program<T>(&mut self, run: &Run<T>, program: &Program<'_, T>) -> Result<Run<T>> {
         if run.schedule.quiet != self.config().quiet {
             // the run may be of a proof's first part, which reads quiets as those of threads
-            let mut alike = Simulation::new(run.schedule.configure(self.config()))?;
+            let mut alike = Simulation::new_for(run.schedule.configure(self.config()), &self.pulse())?;
             (alike.stop, alike.budget) = (self.stop.clone(), self.budget);
             return alike.reproduce_program(run, program);
         }

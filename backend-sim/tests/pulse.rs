@@ -1,9 +1,10 @@
 //! What another thread can see of a run: asked here on the same thread, by the PEs themselves, so that the answers are exact.
 
+use std::cell::Cell;
 use std::ops::ControlFlow;
 
-use onesided::{Pe, Result};
-use onesided_sim::{Config, Explore, Pulse, Sim, Simulation};
+use onesided::{Cmp, Pe, Result, SignalOp, expect_eq};
+use onesided_sim::{Config, Effort, Explore, Pulse, Sim, Simulation};
 
 /// Looks after each call: it is this PE that has the processor, and the line is that of the call, whoever ran meanwhile.
 fn looks(pe: &Pe<Sim>, pulse: &Pulse) -> Result<()> {
@@ -53,4 +54,39 @@ fn nobody_has_the_processor_after_a_panic_or_before_the_first_call() {
     });
     assert!(run.unwrap().verdict.to_string().starts_with("PE 0 panicked at backend-sim/tests/pulse.rs:"));
     assert_eq!(pulse.look().pe, None);
+}
+
+/// Other simulations make these runs, and who watches the one that is asked sees their PEs.
+#[test]
+fn a_look_shows_the_pes_of_the_runs_that_explain_a_finding() {
+    let mut simulation = Simulation::new(Config::pes(2)).unwrap();
+    let (pulse, runs) = (simulation.pulse(), Cell::new(0));
+    let program = |pe: &Pe<Sim>| {
+        runs.set(runs.get() + 1);
+        assert_eq!(pulse.look().pe, Some(pe.my_pe()));
+        let (data, flag) = (pe.alloc_zeroed::<u64>(1)?, pe.alloc_zeroed::<u64>(1)?);
+        if pe.my_pe() == 0 {
+            pe.host().p(&data, 7, 1)?; // a fence is missing behind it
+            pe.host().signal_op(flag.signal(0), 1, SignalOp::Set, 1)?;
+        } else {
+            pe.host().signal_wait_until(flag.signal(0), Cmp::Eq, 1)?;
+            expect_eq(pe.read_one(&data)?, 7, "the data")?;
+        }
+        pe.free(flag)?;
+        pe.free(data)
+    };
+    let found = simulation.run(program).unwrap();
+    assert!(!found.is_ok());
+    let mut so_far = runs.get();
+    let mut expect = |what: &str, is_right: bool| {
+        assert!(is_right, "{what}");
+        assert!(runs.get() > std::mem::replace(&mut so_far, runs.get()), "{what} runs it");
+        assert_eq!(pulse.look().pe, None, "{what}");
+    };
+    expect("minimize", simulation.minimize(&found, Effort::LITTLE, program).is_ok());
+    expect("critical", simulation.critical(&found, Effort::LITTLE, program).is_ok());
+    expect("fix", simulation.fix(&found, Effort::LITTLE, program).unwrap().fix.is_some());
+    let witness = simulation.witness(&found.verdict.races[0], Effort::LITTLE, program).unwrap();
+    expect("witness", witness.run.is_some());
+    expect("weaken", simulation.weaken(Effort::LITTLE, program).is_ok());
 }

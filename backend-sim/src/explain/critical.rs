@@ -153,7 +153,7 @@ impl Simulation {
     ) -> Result<Option<Critical>> {
         let process = with_pe(program);
         let program = launched(&process);
-        let mut own = Simulation::new(self.config().clone())?;
+        let mut own = Simulation::new_for(self.config().clone(), &self.pulse())?;
         own.engine.ends_at(self.limits(u64::MAX).deadline());
         let mut job = |job: Job| job.run(&mut own, &program);
         self.critical_with(run, effort, &program, &mut Crew::alone(&mut job))

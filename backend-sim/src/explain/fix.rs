@@ -142,7 +142,7 @@ const RUNS: u64 = 8;
 
 /// The calls of a program: of the run in order, and of the finding. Where the one in order was cut, some random runs show more.
 fn calls_of<T>(of: &Trials<'_, '_>, run: &Run<T>, program: &dyn Fn(&Pe<Sim>) -> Result<T>) -> Result<Calls> {
-    let mut simulation = Simulation::new(of.config().clone())?;
+    let mut simulation = of.another()?;
     simulation.engine.ends_at(of.deadline());
     let process = with_pe(program);
     let program = launched(&process);

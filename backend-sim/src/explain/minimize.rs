@@ -141,7 +141,7 @@ pub(super) const LONG: u64 = 100_000;
 impl<'a, T> Runs<'a, T> {
     /// `steps`: of a run that is known. Others are given up when they take far more than that and the run in order.
     pub(super) fn new(of: &Simulation, effort: Effort, program: Program<'a, T>, steps: u64) -> Result<Runs<'a, T>> {
-        let mut simulation = Simulation::new(of.config().clone())?;
+        let mut simulation = Simulation::new_for(of.config().clone(), &of.pulse())?;
         let max_steps = of.config().max_steps.unwrap_or(LONG).min(LONG);
         let limits = of.limits(u64::MAX);
         simulation.engine.ends_at(limits.deadline());

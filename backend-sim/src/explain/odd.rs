@@ -80,7 +80,7 @@ impl Simulation {
     ) -> Result<Option<OddRun<T>>> {
         let Some(odd) = found.odd.first() else { return Ok(None) };
         let process = with_pe(program);
-        let mut own = Simulation::new(found.config.clone())?;
+        let mut own = Simulation::new_for(found.config.clone(), &self.pulse())?;
         own.stop.clone_from(&self.stop);
         own.set_budget(self.budget);
         let mut runs = Runs::new(&own, effort, launched(&process), LONG)?;
@@ -92,7 +92,7 @@ impl Simulation {
             Some(minimized) => (minimized.run, minimized.exceptions),
             None => (own.record(&odd.schedule.choices, &launched(&process))?, Vec::new()),
         };
-        let mut usual = Simulation::new(found.config.sequentially_consistent())?;
+        let mut usual = Simulation::new_for(found.config.sequentially_consistent(), &self.pulse())?;
         let mut best: Option<(usize, Difference)> = None;
         for (outcome, schedule) in nearest(odd, &found.consistent) {
             let other = usual.record(&schedule.choices, &launched(&process))?;

@@ -9,6 +9,7 @@ use onesided::{Pe, Result};
 
 use super::edit::Edit;
 use crate::config::Config;
+use crate::coroutine::Pulse;
 use crate::crew::Crew;
 use crate::limits::{Bound, Deadline, Limits};
 use crate::pe::Sim;
@@ -64,6 +65,8 @@ pub(crate) struct Job {
     steps: u64,
     /// What ends all trials: somebody wants it, or the time is over.
     limits: Limits,
+    /// Of the simulation whose finding is explained.
+    pulse: Arc<Pulse>,
     /// Nobody needs this one any more.
     cancel: Arc<AtomicBool>,
 }
@@ -85,6 +88,7 @@ pub(crate) type Triers<'a> = Crew<'a, Job, Result<Tried>>;
 pub(super) struct Trials<'a, 'b> {
     config: Arc<Config>,
     limits: Limits,
+    pulse: Arc<Pulse>,
     cancel: Arc<AtomicBool>,
     crew: &'a mut Triers<'b>,
     effort: Effort,
@@ -116,6 +120,7 @@ impl<'a, 'b> Trials<'a, 'b> {
         Trials {
             config: Arc::new(Config { max_steps, ..config.clone() }),
             limits: simulation.limits(u64::MAX),
+            pulse: simulation.pulse(),
             cancel: Arc::default(),
             crew,
             effort,
@@ -128,6 +133,11 @@ impl<'a, 'b> Trials<'a, 'b> {
 
     pub(super) fn config(&self) -> &Config {
         &self.config
+    }
+
+    /// Another simulation of this cluster.
+    pub(super) fn another(&self) -> Result<Simulation> {
+        Simulation::new_for(Config::clone(&self.config), &self.pulse)
     }
 
     /// What ends a run from outside.
@@ -164,9 +174,10 @@ impl<'a, 'b> Trials<'a, 'b> {
     }
 
     fn job(&self, edits: &[Edit], steps: u64) -> Job {
-        let Trials { config, limits, cancel, effort, .. } = self;
+        let Trials { config, limits, pulse, cancel, effort, .. } = self;
         let (config, limits, cancel) = (Arc::clone(config), limits.clone(), Arc::clone(cancel));
-        Job { config, edits: edits.to_vec(), schedules: effort.schedules, steps, limits, cancel }
+        let (schedules, pulse) = (effort.schedules, Arc::clone(pulse));
+        Job { config, edits: edits.to_vec(), schedules, steps, limits, pulse, cancel }
     }
 
     /// Lets others try what comes behind these changes. A trial is long, so few are tried ahead.
@@ -194,7 +205,7 @@ impl Job {
     /// Tries the change.
     pub(crate) fn run<T>(self, program: &dyn Fn(&Pe<Sim>) -> Result<T>) -> Result<Tried> {
         let edits = self.config.edits.iter().chain(&self.edits).copied().collect();
-        let mut simulation = Simulation::new(Config { edits, ..Config::clone(&self.config) })?;
+        let mut simulation = Simulation::new_for(Config { edits, ..Config::clone(&self.config) }, &self.pulse)?;
         simulation.stop.clone_from(&self.limits.stop);
         let mut used = 0;
         let tried = self.run_on(&mut simulation, &mut used, program)?;

@@ -89,7 +89,7 @@ impl Simulation {
         program: &dyn Fn(&Pe<Sim>) -> Result<T>,
         crew: &mut Triers<'_>,
     ) -> Result<Vec<Weaker>> {
-        let mut simulation = Simulation::new(self.config().clone())?;
+        let mut simulation = Simulation::new_for(self.config().clone(), &self.pulse())?;
         let run = simulation.run(program)?;
         let calls = self.calls_of_classes(&run, effort, program)?;
         let mut lines: Vec<(Ordering, At)> =
@@ -145,7 +145,7 @@ impl Simulation {
         effort: Effort,
         program: &dyn Fn(&Pe<Sim>) -> Result<T>,
     ) -> Result<Calls> {
-        let mut simulation = Simulation::new(self.config().clone())?;
+        let mut simulation = Simulation::new_for(self.config().clone(), &self.pulse())?;
         let mut calls = Calls::default();
         let recorded = simulation.reproduce(in_order, program)?;
         calls.add(recorded.trace.as_deref().unwrap_or_default());
@@ -153,7 +153,7 @@ impl Simulation {
         if limit < 2 {
             return Ok(calls);
         }
-        let (mut others, mut failed) = (Simulation::new(self.config().clone())?, None);
+        let (mut others, mut failed) = (Simulation::new_for(self.config().clone(), &self.pulse())?, None);
         others.stop.clone_from(&self.stop);
         others.set_budget(self.budget);
         others.explore(Explore::All { limit }, program, |run: &Run<T>| {

@@ -124,7 +124,7 @@ fn note_lints(plan: &Plan, done: &Done) {
 }
 
 /// The verdict, and how to see it again.
-fn finding(plan: &Plan, done: &Done, run: &Run<String>) -> String {
+pub(super) fn finding(plan: &Plan, done: &Done, run: &Run<String>) -> String {
     let which = match plan.search {
         Search::Replay(_) => "again".to_string(),
         _ if let (Some(beside), End::Finding) = (&done.beside, &done.end) => {

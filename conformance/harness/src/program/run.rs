@@ -15,6 +15,7 @@ use super::explain::{Explained, explain};
 use super::next::has_several_elements;
 use super::options::SCHEDULES;
 use super::plan::{Plan, Search};
+use super::report;
 use super::results::{Results, outcome};
 use crate::tool::interrupt;
 use crate::tool::progress::{Progress, Things};
@@ -126,7 +127,7 @@ fn visit(main: Main<'_>, plan: &Plan, done: &mut Done) -> Result<()> {
     simulation.stop_when(interrupt::flag());
     simulation.set_budget(plan.budget);
     simulation.count_classes();
-    let _watch = Watch::start(simulation.pulse());
+    let watch = Watch::start(simulation.pulse());
     if let Search::Replay(schedule) = &plan.search {
         if schedule.fingerprint.is_none() {
             complain!(
@@ -140,6 +141,7 @@ fn visit(main: Main<'_>, plan: &Plan, done: &mut Done) -> Result<()> {
         done.alone = Some(run.steps);
         done.note_races(plan, &run);
         done.end = End::of(&run);
+        done.tell(&watch, plan, &run);
         done.look(&run);
         done.explain(plan, &mut simulation, run, main);
         return Ok(());
@@ -149,6 +151,7 @@ fn visit(main: Main<'_>, plan: &Plan, done: &mut Done) -> Result<()> {
     let (first, finding) = search(main, plan, &mut simulation, done, &mut results)?;
     if let Some(run) = &finding {
         done.end = End::of(run);
+        done.tell(&watch, plan, run);
     } else if done.explored.bound == Some(Bound::Stopped) {
         done.end = End::Interrupted;
     } else if plan.is_all() && !done.explored.complete || done.schedules() == 0 {
@@ -349,6 +352,13 @@ impl Done {
             (self.recorded, self.explained) = (Some(run), Some(explained));
         } else {
             self.recorded = Some(run);
+        }
+    }
+
+    /// A finding is to be explained, by runs that may not end: then it is told without that.
+    fn tell(&self, watch: &Watch, plan: &Plan, run: &Run<String>) {
+        if self.end == End::Finding {
+            watch.found(format!("FINDING {}", report::finding(plan, self, run)));
         }
     }
 

@@ -55,6 +55,7 @@ mod system {
 
     use super::{INTERRUPTED, SIGNAL};
     use crate::complain;
+    use crate::tool::outside;
 
     static WATCHED: Once = Once::new();
 
@@ -69,7 +70,12 @@ mod system {
                     }
                     SIGNAL.store(signal as u8, Ordering::Relaxed);
                     INTERRUPTED.store(true, Ordering::Relaxed);
-                    complain!("\nending; once more to end at once");
+                    // in a thread of its own: this one hears the second signal, also where nobody reads what is said
+                    let say = || complain!("\nending; once more to end at once");
+                    let _ = thread::Builder::new().name("ending".into()).spawn(say);
+                    if super::is_by_term() {
+                        outside::end_if_stuck();
+                    }
                 }
             };
             let _ = thread::Builder::new().name("signals".into()).spawn(hear);

@@ -6,6 +6,7 @@ pub mod interrupt;
 pub mod invocation;
 pub mod number;
 pub mod output;
+mod outside;
 pub mod profiles;
 pub mod progress;
 pub mod say;

@@ -5,6 +5,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::outside::{self, Waiting};
 use super::say;
 
 /// Other names of the standard output that this process was started with.
@@ -51,7 +52,9 @@ impl Output {
         // What a link leads to keeps its text until there is another.
         let mut open = File::options();
         open.write(true).create(true).truncate(beside.is_some());
-        let file = open.open(beside.as_deref().unwrap_or(path)).map_err(|why| wrong(&why))?;
+        let path_to_open = beside.as_deref().unwrap_or(path);
+        let opened = outside::wait(&format!("open {}", path.display()), || open.open(path_to_open));
+        let file = opened.map_err(|why| wrong(&why))?;
         Ok(Output { path: path.to_path_buf(), beside, file: Some(file) })
     }
 
@@ -66,9 +69,9 @@ impl Output {
                     if self.beside.is_none() && file.metadata()?.is_file() {
                         file.set_len(0)?;
                     }
-                    write_to(file, write)?;
+                    write_to(Waiting::new(file, &self.path.display().to_string()), write)?;
                 }
-                None => say::unless_gone(write_to(io::stdout().lock(), write))?,
+                None => say::unless_gone(write_to(Waiting::new(io::stdout().lock(), "standard output"), write))?,
             }
             self.beside.as_ref().map_or(Ok(()), |beside| fs::rename(beside, &self.path))
         })();

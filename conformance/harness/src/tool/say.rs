@@ -6,6 +6,8 @@ use std::fmt;
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Mutex, PoisonError};
 
+use super::outside::Waiting;
+
 /// Where lines for people go, and whether they arrived.
 #[derive(Debug)]
 struct Lines {
@@ -38,20 +40,24 @@ pub fn line(text: fmt::Arguments<'_>) {
 
 /// Prints a line to standard error. If that fails, nobody is left to tell.
 pub fn complaint(text: fmt::Arguments<'_>) {
-    let _ = io::stderr().write_all(format!("{text}\n").as_bytes());
+    to_standard_error(format!("{text}\n").as_bytes());
 }
 
 /// Prints text for people.
 pub fn bytes(text: &[u8]) {
     let mut lines = LINES.lock().unwrap_or_else(PoisonError::into_inner);
     if lines.is_taken {
-        let _ = io::stderr().write_all(text);
+        to_standard_error(text);
         return;
     }
-    let mut out = io::stdout().lock();
+    let mut out = Waiting::new(io::stdout().lock(), "standard output");
     if let Err(why) = unless_gone(out.write_all(text).and_then(|()| out.flush())) {
         lines.lost.get_or_insert_with(|| why.to_string());
     }
+}
+
+fn to_standard_error(text: &[u8]) {
+    let _ = Waiting::new(io::stderr(), "standard error").write_all(text);
 }
 
 /// What became of text for standard output: fine if nobody reads it any more.

@@ -1,27 +1,29 @@
 //! Tells the user when a simulated PE makes no call for long. Nothing else runs meanwhile, and nothing can interrupt the PE: so
 //! after a SIGTERM the process ends under it.
 
-use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use onesided_sim::{Beat, Pulse};
 
-use crate::complain;
 use crate::tool::interrupt;
+use crate::{complain, say};
 
 /// How long a PE may run without a call before the user is told.
 const LIMIT: Duration = Duration::from_secs(10);
 /// How long it may after a SIGTERM. Whoever sends one seldom waits longer until it sends a SIGKILL.
-const PATIENCE: Duration = Duration::from_secs(5);
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 /// How often the thread looks.
-const EVERY: Duration = Duration::from_millis(500);
+pub(super) const EVERY: Duration = Duration::from_millis(500);
 
 /// A thread that watches a simulation until this is dropped. It only looks, so no run depends on it.
 #[derive(Debug)]
 pub struct Watch {
     end: Option<Sender<()>>,
+    /// What was found until now.
+    found: Arc<Mutex<Option<String>>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -29,12 +31,17 @@ impl Watch {
     /// Starts to watch. Tells the user on standard error, at most once; and ends the process after a SIGTERM, if it has to.
     pub fn start(pulse: Arc<Pulse>) -> Watch {
         let (end, ended) = mpsc::channel();
+        let found = Arc::<Mutex<Option<String>>>::default();
+        let to_say = Arc::clone(&found);
         let watch = move || {
             let (start, mut stall) = (Instant::now(), Stall::default());
             while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(EVERY) {
                 match stall.look(pulse.look(), start.elapsed(), interrupt::is_by_term()) {
                     Some(Said::Note(text)) => complain!("\n{text}"),
                     Some(Said::End(text)) => {
+                        if let Some(found) = to_say.lock().unwrap_or_else(PoisonError::into_inner).take() {
+                            say!("\n{found}");
+                        }
                         complain!("\n{text}");
                         interrupt::end_at_once();
                     }
@@ -44,7 +51,12 @@ impl Watch {
         };
         // Without a thread nobody watches. The run does not need it.
         let thread = thread::Builder::new().name("watch".into()).spawn(watch).ok();
-        Watch { end: Some(end), thread }
+        Watch { end: Some(end), found, thread }
+    }
+
+    /// Something was found, and is not printed yet: it is printed if the process ends before that.
+    pub fn found(&self, text: String) {
+        *self.found.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
     }
 }
 
