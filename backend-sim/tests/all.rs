@@ -66,6 +66,7 @@ mod kernel_stale;
 mod kernel_stores;
 mod kernel_tensors;
 mod kernel_time_outs;
+mod kernel_turns;
 mod kernel_traces;
 mod kernel_unanimous;
 mod kernel_votes;

@@ -16,7 +16,8 @@
 //!
 //! **What quiets in kernels complete.** A proof assumes that the program is right where a thread's quiet completes, and its fence orders,
 //! only what the thread comes after ([`Quiet::Thread`](crate::Quiet)). Then it is right where they are about everything of the PE, too, because
-//! that orders more. Such a quiet is about the same in every order, so far fewer schedules differ. A run that fails ends this assumption.
+//! that orders more. The same holds where transfers arrive in the order of issue: it is assumed that those of two threads do only if
+//! the second comes after the issue of the first. Such a quiet is about the same in every order, so far fewer schedules differ. A run that fails ends this assumption.
 //!
 //! **What is seen on paths** is assumed in `fabric.rs`, of words that are written in parts in `parts.rs`, of mbarriers in `phases.rs`, and of words by which
 //! loops can be told to give up in `assumed/sides.rs`.
@@ -61,7 +62,7 @@ struct Terms {
     proof: bool,
     /// What may be assumed of words at all.
     reduce: Reduce,
-    /// Whether quiets and fences in kernels are about what their threads come after, though the program may rely on more.
+    /// Whether quiets, fences and issues in kernels are about what their threads come after, though the program may rely on more.
     by_thread: bool,
     /// A word may tell somebody to give up who waits for another one.
     told: bool,
@@ -78,7 +79,7 @@ impl Terms {
 #[derive(Debug, Default)]
 pub(crate) struct Assumptions {
     terms: Terms,
-    /// A thread of a kernel has made a quiet or fence; the last run has failed.
+    /// A thread of a kernel has made a quiet or fence, or its transfer arrives in the order of issue; the last run has failed.
     ordered: bool,
     failed: bool,
     /// What is seen on paths.
@@ -268,7 +269,7 @@ impl Machine {
         self.assumed = Some(assumed);
     }
 
-    /// A thread of a kernel makes a quiet or fence. Returns whether that is about what the thread comes after.
+    /// A thread of a kernel makes a quiet or fence, or issues what arrives in order. Returns whether that is about what the thread comes after.
     pub(super) fn orders_by_thread(&mut self) -> bool {
         if let Some(assumed) = &mut self.assumed {
             assumed.ordered = true;

@@ -36,7 +36,7 @@ struct Scope {
     /// Live transfers that wait for earlier ones.
     held: Vec<TransferId>,
     epoch: u32,
-    /// Whether threads have fenced what they come after, and nothing else: tickets know what that is.
+    /// Whether order is a matter of what threads come after, and something has been put in order: tickets know what that is.
     by_thread: bool,
     /// Transfers so far.
     number: u32,
@@ -282,8 +282,8 @@ impl Flight {
         }
     }
 
-    /// A fence of a thread, about what the thread comes after.
-    pub(crate) fn fence_of_thread(&mut self, scope: ScopeId) {
+    /// Something of the scope is put in order with what its thread comes after, and with nothing else.
+    pub(crate) fn order_by_thread(&mut self, scope: ScopeId) {
         self.scopes[scope].by_thread = true;
     }
 

@@ -165,7 +165,7 @@ impl Machine {
                     let Agent { scope, .. } = self.agents[agent];
                     self.races.fence(agent, claim, self.agents[agent].at);
                     match self.agents[agent].is_in_kernel() && self.orders_by_thread() {
-                        true => self.flight.fence_of_thread(scope),
+                        true => self.flight.order_by_thread(scope),
                         false => self.flight.fence(scope, claim, !self.agents[agent].is_stream()),
                     }
                 }
@@ -203,13 +203,20 @@ impl Machine {
     }
 
     /// Notes that an agent issues into the scope that it shares with others. The order of two issues matters only where
-    /// transfers are delivered in order; the order of an issue and of what orders it or completes it always does.
+    /// transfers are delivered in order, also if the threads do not follow each other; the order of an issue and of what orders it or completes it
+    /// always does.
     pub(super) fn touch_scope(&mut self, agent: AgentId, transfer: &backend::Transfer) {
         if self.in_chosen_step && !self.agents[agent].is_host() {
-            let ordered = self.promises.in_order && !transfer.nbi;
+            let takes_turn = self.promises.in_order && !transfer.nbi;
+            let ordered = takes_turn && !self.takes_turns_by_thread(agent);
             let touch = if ordered { Touch::Write } else { Touch::Add { by: 1 } };
             self.touch(Object::Scope(self.agents[agent].scope), touch);
         }
+    }
+
+    /// An agent's transfer takes its turn among those of its scope. Returns whether the turn is behind those alone that the agent comes after.
+    pub(super) fn takes_turns_by_thread(&mut self, agent: AgentId) -> bool {
+        self.agents[agent].is_in_kernel() && self.orders_by_thread()
     }
 
     /// Blocks a host whose call needs memory that is not registered on every PE yet: the handles are exchanged then.

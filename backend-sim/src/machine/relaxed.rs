@@ -169,8 +169,12 @@ impl Machine {
         self.begin_past(agent, id);
         let scope = self.agents[agent].scope;
         let is_store = matches!(self.flight.get(id).kind, Kind::Store | Kind::Strong { .. });
-        let takes_turn = !(is_store && self.agents[agent].is_in_kernel());
-        self.flight.launch(id, Some(scope), self.config.pieces, self.promises.in_order && takes_turn);
+        let stores_in_kernel = is_store && self.agents[agent].is_in_kernel();
+        let takes_turn = self.promises.in_order && !stores_in_kernel && !self.flight.get(id).nbi;
+        if takes_turn && self.takes_turns_by_thread(agent) {
+            self.flight.order_by_thread(scope);
+        }
+        self.flight.launch(id, Some(scope), self.config.pieces, takes_turn);
         let transfer = self.flight.get_mut(id);
         if transfer.nbi {
             self.agents[agent].unread += u32::from(transfer.unread);

@@ -172,14 +172,16 @@ impl Rank {
     /// Whether this one is delivered before a later one: a fence stands between them, they arrive in the order of issue, or both are
     /// plain stores to one place. (A thread that comes after a strong one waits for its arrival before it accesses that place.)
     ///
-    /// `tickets`: of the two, where fences of threads are about what their threads come after.
+    /// `tickets`: of the two, where it is a matter of what threads come after: a fence orders that alone, and only issues that follow each other
+    /// for the threads arrive in their order.
     pub(crate) fn precedes(&self, later: &Rank, tickets: Option<[&Ticket; 2]>) -> bool {
         if self.target != later.target || self.number >= later.number {
             return false;
         }
         let by_thread = || tickets.is_some_and(|[own, later]| self.fenced && own.is_fenced_before(later));
         let fence = self.covered.is_some_and(|fence| fence <= later.epoch) || by_thread();
-        let in_order = || self.turn.zip(later.turn).is_some_and(|(turn, later)| turn < later);
+        let ordered = || tickets.is_none_or(|[own, later]| own.is_issued_before(later));
+        let in_order = || self.turn.zip(later.turn).is_some_and(|(turn, later)| turn < later) && ordered();
         let plain = |rank: &Rank| rank.store.filter(|store| !store.is_strong);
         let overlap = || Some(plain(self)?.span.overlaps(&plain(later)?.span));
         fence && later.fenced || in_order() || overlap().unwrap_or(false)

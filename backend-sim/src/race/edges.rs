@@ -115,7 +115,8 @@ impl Detector {
         if lane == Lane::Steps && in_kernel {
             self.has_stored(agent, time); // what a call gets, its agent has written
         }
-        Ticket { agent, lane, reads, time, previous, site, in_kernel, issue }
+        let block = self.agents[agent].block;
+        Ticket { agent, block, lane, reads, time, previous, site, in_kernel, issue }
     }
 
     /// A non-blocking operation has been issued: a quiet must complete it. `claimed`: by whom that is done, where it is known
@@ -472,8 +473,8 @@ impl Detector {
         let previous = view.previous(to, Lane::Parts, time);
         view.last = view.last.max(time);
         let issue = Rc::new(Issue { clock, fenced: None });
-        let in_kernel = view.is_in_kernel();
-        Ticket { agent, lane: Lane::Parts, reads: Lane::Reads, time, previous, site, in_kernel, issue }
+        let (block, in_kernel) = (view.block, view.is_in_kernel());
+        Ticket { agent, block, lane: Lane::Parts, reads: Lane::Reads, time, previous, site, in_kernel, issue }
     }
 
     /// What all entries together know.

@@ -142,6 +142,8 @@ impl Fenced {
 #[derive(Clone, Debug)]
 pub(crate) struct Ticket {
     agent: AgentId,
+    /// Of a thread: its block.
+    block: Option<AgentId>,
     lane: Lane,
     /// The lane of its source read.
     reads: Lane,

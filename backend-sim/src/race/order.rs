@@ -19,6 +19,12 @@ impl Ticket {
         later.issue.clock.has_fenced(self.agent, self.time)
     }
 
+    /// Whether the issuer of a later one comes after its issue.
+    pub(crate) fn is_issued_before(&self, later: &Ticket) -> bool {
+        let knows = |agent: AgentId| self.time <= later.issue.clock.steps(agent);
+        self.agent == later.agent || knows(self.agent) || self.block.is_some_and(knows)
+    }
+
     /// When it was issued: no two transfers have the same time.
     pub(crate) fn time(&self) -> u64 {
         self.time

@@ -218,8 +218,8 @@ impl Detector {
                 // the word is ordered with the wait, and what came before its transfer; the rest of the transfer is not
                 let (lane, time) = (mark.lane(), mark.time);
                 let (by, site) = (mark.agent(), mark.site());
-                let in_kernel = self.agents[by].is_in_kernel();
-                let ticket = Ticket { agent: by, lane, reads: lane, time, previous: time, site, in_kernel, issue };
+                let (block, in_kernel) = (self.agents[by].block, self.agents[by].is_in_kernel());
+                let ticket = Ticket { agent: by, block, lane, reads: lane, time, previous: time, site, in_kernel, issue };
                 let arrival = self.arrival(&ticket, pe);
                 arrival.tell(self.agents[agent].clock());
                 let time = self.tick();
