@@ -74,4 +74,6 @@ pub(crate) struct AtomicForm {
     /// Nobody looks at the old value, and atomics of this kind leave the same value in any order.
     pub(crate) commutes: bool,
     pub(crate) is_used: bool,
+    /// What is looked at is only whether the old value is the third operand.
+    pub(crate) asks: bool,
 }

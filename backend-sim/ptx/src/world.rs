@@ -24,6 +24,8 @@ pub struct Access {
     pub commutes: bool,
     /// For an atomic: whether somebody may look at the old value.
     pub is_used: bool,
+    /// For an atomic that counts: if its thread only asks whether the old value is this number, the number.
+    pub asks: Option<u64>,
     /// Who accesses: the number of the thread in its block. [`Block::who`](crate::Block::who) says where it is.
     pub thread: u32,
     /// Where in the kernel.
@@ -90,6 +92,7 @@ impl Access {
             kind,
             commutes: false,
             is_used: false,
+            asks: None,
             thread: thread as u32,
             place,
             within,

@@ -72,7 +72,7 @@ pub(crate) struct Class {
 }
 
 /// Kinds of updates of which two commute.
-const FOLDS: usize = Fold::BytesOdd as usize + 1;
+const FOLDS: usize = Fold::KINDS;
 
 /// Bytes, and the steps that touched them, as far as later steps may not commute with those: sums of their hashes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -205,7 +205,7 @@ impl Cell {
     fn before(&self, touch: Touch) -> u64 {
         let folded = |except: Option<Fold>| {
             let others =
-                self.folded.iter().enumerate().filter(|(kind, _)| except.is_none_or(|own| own as usize != *kind));
+                self.folded.iter().enumerate().filter(|(kind, _)| except.is_none_or(|own| own.kind() != *kind));
             others.fold(0_u64, |sum, (_, steps)| sum.wrapping_add(*steps))
         };
         let steps = match touch {
@@ -214,7 +214,7 @@ impl Cell {
             Touch::Fold(own) => {
                 self.updated.wrapping_add(self.read).wrapping_add(self.added).wrapping_add(folded(Some(own)))
             }
-            Touch::Write | Touch::Atomic => {
+            Touch::Write | Touch::Atomic | Touch::Last(_) => {
                 self.updated.wrapping_add(self.read).wrapping_add(self.added).wrapping_add(folded(None))
             }
             Touch::Ends => 0,
@@ -227,11 +227,11 @@ impl Cell {
             Touch::Read => self.read = self.read.wrapping_add(step),
             Touch::Add { .. } => self.added = self.added.wrapping_add(step),
             Touch::Fold(kind) => {
-                let folded = &mut self.folded[kind as usize];
+                let folded = &mut self.folded[kind.kind()];
                 *folded = folded.wrapping_add(step);
             }
             Touch::Ends => {}
-            Touch::Write | Touch::Atomic => {
+            Touch::Write | Touch::Atomic | Touch::Last(_) => {
                 (self.updated, self.read, self.added, self.folded) = (step, 0, 0, [0; FOLDS]);
             }
         }

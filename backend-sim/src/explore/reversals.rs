@@ -105,7 +105,8 @@ pub(crate) struct Reversal {
     /// It begins in place of this step.
     pub(crate) before: usize,
     pub(crate) steps: Vec<usize>,
-    /// Steps that come before the last of them. A wait that ends earlier than in the run comes after fewer steps than there.
+    /// Steps that come before the last of them. A wait that ends earlier than in the run comes after fewer steps than there, and so does an
+    /// arrival that does not come last.
     pub(crate) last: Past,
 }
 
@@ -208,6 +209,7 @@ impl Order {
                 let steps: Vec<usize> = self.behind(first, second).chain([second]).collect();
                 let last = match &wait {
                     Some(wait) => self.before_at_the_end(wait, &steps),
+                    None if self.is_last_behind(first, second) => self.before_refused(second, &steps),
                     None => self.before[second].clone(),
                 };
                 Some(Reversal { before: first, steps, last })
@@ -219,6 +221,25 @@ impl Order {
     fn before_at_the_end(&self, wait: &Wait, steps: &[usize]) -> Past {
         let mut before = wait.past.clone();
         steps.iter().filter(|&&step| wait.conflicts.contains(step)).for_each(|&step| self.add(&mut before, step));
+        before
+    }
+
+    /// Whether a step is an arrival that comes last, and would not without another one.
+    fn is_last_behind(&self, first: usize, second: usize) -> bool {
+        let mut own = self.event(second).touches.iter();
+        own.any(|access| self.event(first).touches.iter().any(|other| access.is_last_behind(other)))
+    }
+
+    /// What comes before an arrival at the end of a sequence, where it does not come last: no other one of its kind.
+    fn before_refused(&self, second: usize, steps: &[usize]) -> Past {
+        let event = self.event(second);
+        let mut before = self.closure(&event.past);
+        let conflicts = |&&step: &&usize| {
+            let others = &self.event(step).touches;
+            let conflicts = |access: &Access, other: &Access| access.conflicts(other) && !access.is_last_behind(other);
+            event.touches.iter().any(|access| others.iter().any(|other| conflicts(access, other)))
+        };
+        steps.iter().filter(|&&step| step != second).filter(conflicts).for_each(|&step| self.add(&mut before, step));
         before
     }
 

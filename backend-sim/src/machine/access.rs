@@ -2,7 +2,7 @@
 
 use onesided::backend::{AllocId, Span};
 use onesided::{At, Cmp, DType};
-use onesided_ptx::View;
+use onesided_ptx::{AtomicOp, View};
 
 use super::Machine;
 use super::ids::{AgentId, PeId, ScopeId, TeamName};
@@ -88,7 +88,9 @@ pub(crate) enum Touch {
     },
     /// Changed by something that does not look at it, and commutes with its like.
     Fold(Fold),
-    /// An arrival ends the phase of an mbarrier. It touches the mbarrier as an arrival, too.
+    /// Changed by an atomic of a kernel that asks whether it comes last, and gets the answer yes.
+    Last(Arrival),
+    /// An arrival ends the phase of an mbarrier, or the next one comes last. It touches the mbarrier, or the word, as an arrival, too.
     Ends,
 }
 
@@ -109,6 +111,39 @@ pub(crate) enum Fold {
     /// Bytes that are announced to an mbarrier in such a phase. What is announced after the last arrival is of the next phase.
     BytesEven,
     BytesOdd,
+    /// Atomics of kernels that only ask whether somebody comes last, and get the answer no.
+    Arrives(Arrival),
+}
+
+impl Fold {
+    /// How many kinds there are.
+    pub(crate) const KINDS: usize = 12;
+
+    /// The number of the kind.
+    pub(crate) fn kind(self) -> usize {
+        match self {
+            Fold::And => 0,
+            Fold::Or => 1,
+            Fold::Xor => 2,
+            Fold::Least => 3,
+            Fold::Greatest => 4,
+            Fold::LeastSigned => 5,
+            Fold::GreatestSigned => 6,
+            Fold::ArrivalsEven => 7,
+            Fold::ArrivalsOdd => 8,
+            Fold::BytesEven => 9,
+            Fold::BytesOdd => 10,
+            Fold::Arrives(_) => 11,
+        }
+    }
+}
+
+/// How an atomic of a kernel counts, and the old value for which it asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Arrival {
+    pub(crate) op: AtomicOp,
+    pub(crate) by: u32,
+    pub(crate) asks: u32,
 }
 
 /// What kind of object: accesses of different kinds never conflict.
@@ -262,7 +297,9 @@ impl Access {
             // of words that differ and overlap, one carries into the other: `Assumptions` know such words
             (Touch::Add { .. }, Touch::Add { .. }) => false,
             (Touch::Fold(one), Touch::Fold(other)) => one != other,
-            (Touch::Read | Touch::Write | Touch::Atomic | Touch::Add { .. } | Touch::Fold(_), _) => true,
+            (Touch::Read | Touch::Write | Touch::Atomic | Touch::Last(_) | Touch::Add { .. } | Touch::Fold(_), _) => {
+                true
+            }
         };
         matters && self.object.overlaps(&other.object)
     }
@@ -277,10 +314,19 @@ impl Access {
         }
     }
 
+    /// Whether this arrival, which comes last, would not come last without `other`.
+    pub(crate) fn is_last_behind(&self, other: &Access) -> bool {
+        match (self.touch, other.touch) {
+            (Touch::Last(own), Touch::Fold(Fold::Arrives(arrival))) => own == arrival && self.object == other.object,
+            _ => false,
+        }
+    }
+
     /// Whether `other`, which was possible before this step, may do something else behind it. An arrival at an mbarrier does, once the phase
-    /// has ended: then it is one of the next phase.
+    /// has ended: then it is one of the next phase. So does an arrival that now comes last.
     pub(crate) fn changes(&self, other: &Access) -> bool {
-        let is_arrival = other.phase_before(&self.object).is_some();
+        let is_arrival =
+            other.phase_before(&self.object).is_some() || matches!(other.touch, Touch::Fold(Fold::Arrives(_)));
         self.conflicts(other) || self.touch == Touch::Ends && is_arrival && self.object.overlaps(&other.object)
     }
 }

@@ -219,7 +219,8 @@ impl Detector {
                 let (lane, time) = (mark.lane(), mark.time);
                 let (by, site) = (mark.agent(), mark.site());
                 let (block, in_kernel) = (self.agents[by].block, self.agents[by].is_in_kernel());
-                let ticket = Ticket { agent: by, block, lane, reads: lane, time, previous: time, site, in_kernel, issue };
+                let ticket =
+                    Ticket { agent: by, block, lane, reads: lane, time, previous: time, site, in_kernel, issue };
                 let arrival = self.arrival(&ticket, pe);
                 arrival.tell(self.agents[agent].clock());
                 let time = self.tick();
@@ -243,6 +244,11 @@ impl Detector {
             self.tells(pe, word, (time, &Tells::Clock(Rc::clone(&clock))), true); // whoever asks again gets the same
         }
         Some(Told { time, clock })
+    }
+
+    /// When a word was updated last, since its last plain write.
+    pub(crate) fn last_update(&self, pe: PeId, word: Span) -> Option<u64> {
+        self.shadow.released(pe, word).map(|(time, _)| *time)
     }
 
     /// An agent comes after the update by which a word told this.

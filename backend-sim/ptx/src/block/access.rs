@@ -311,7 +311,7 @@ impl Block {
         let mut wrote = None;
         let (old, address, changed) = match space {
             Space::Global | Space::Generic => {
-                let access = self.atomic_access(index, form, at, place);
+                let access = self.atomic_access(index, form, at, c, place);
                 self.announce(world, &access)?;
                 let result = world.atomic(&access, form.ty, b, c);
                 let (old, changed) = self.accepted(result, &access, index)?;
@@ -319,7 +319,7 @@ impl Block {
             }
             Space::Shared => {
                 let at = self.shared_range(index, self.blocks.place(index, at), bytes, place)?;
-                let access = self.atomic_access(index, form, window::SHARED + at as u64, place);
+                let access = self.atomic_access(index, form, window::SHARED + at as u64, c, place);
                 self.announce(world, &access)?;
                 let touch = Touch {
                     thread: index,
@@ -370,9 +370,10 @@ impl Block {
         Access { order, scope, within, ..Access::plain(index, address, bytes, kind, place) }
     }
 
-    fn atomic_access(&self, index: usize, form: &AtomicForm, address: u64, place: Place) -> Access {
+    fn atomic_access(&self, index: usize, form: &AtomicForm, address: u64, c: u64, place: Place) -> Access {
         let access = self.access(index, &form.memory, address, AccessKind::Atomic(form.op), place);
-        Access { commutes: form.commutes, is_used: form.is_used, ..access }
+        let asks = form.asks.then_some(c & form.ty.mask());
+        Access { commutes: form.commutes, is_used: form.is_used, asks, ..access }
     }
 
     /// Stops the thread before a strong access to shared memory, at this generic address, unless it was let go on. Returns whether the access is strong.

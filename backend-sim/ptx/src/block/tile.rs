@@ -204,7 +204,7 @@ impl Block {
         let (order, scope) = (Order::Relaxed, Scope::Gpu);
         let memory = Memory { order, scope, ..Memory::plain(Space::Global, map.width() as u8) };
         let commutes = !map.ty.is_float() && !matches!(op, AtomicOp::Inc | AtomicOp::Dec);
-        let form = AtomicForm { op, ty: map.ty, memory, offset: 0, commutes, is_used: false };
+        let form = AtomicForm { op, ty: map.ty, memory, offset: 0, commutes, is_used: false, asks: false };
         let at = self.shared_range(index, at, memory.bytes, place)?;
         self.touch(world, at, memory.bytes.into(), touch(index, place, false))?;
         let value = self.shared.load(at, memory.bytes);

@@ -193,7 +193,7 @@ impl<'a> Builder<'_, 'a> {
         let (order, scope) = (Order::Relaxed, Scope::Gpu);
         let memory = Memory { order, scope, ..Memory::plain(Space::Global, width) };
         let commutes = !ty.is_float() && !matches!(op, AtomicOp::Inc | AtomicOp::Dec);
-        let how = self.atomic_form(AtomicForm { op, ty, memory, offset: 0, commutes, is_used: false })?;
+        let how = self.atomic_form(AtomicForm { op, ty, memory, offset: 0, commutes, is_used: false, asks: false })?;
         self.found.narrowest = self.found.narrowest.min(width);
         self.found.copies = true;
         let (t, s, n) = (self.address(form, to)?, self.address(form, from)?, self.source(bytes, Type::U32)?);
@@ -271,7 +271,7 @@ impl<'a> Builder<'_, 'a> {
         let (order, scope) = (Order::Relaxed, Scope::Cluster);
         let memory = Memory { order, scope, ..Memory::plain(Space::Shared, bytes) };
         let commutes = !matches!(op, AtomicOp::Inc | AtomicOp::Dec);
-        let how = self.atomic_form(AtomicForm { op, ty, memory, offset: 0, commutes, is_used: false })?;
+        let how = self.atomic_form(AtomicForm { op, ty, memory, offset: 0, commutes, is_used: false, asks: false })?;
         self.emit(Op::Atomic { d, a, b, c: b, how });
         self.complete(form, mbarrier, bytes)?;
         Ok(())

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::asks::{self, Asks};
 use super::form::Form;
 use super::looks::Polls;
 use super::{Found, Names, Symbol, Waits, group, known, layout, unused};
@@ -56,6 +57,9 @@ pub(super) struct Builder<'m, 'a> {
     /// Loads in loops that do nothing else.
     pub(super) polls: Polls<'m>,
     awaits: BTreeSet<usize>,
+    /// Atomics that only ask something, and the instructions that these need.
+    pub(super) asks: BTreeMap<usize, Asks>,
+    pub(super) needed: BTreeMap<usize, &'m Instruction<'a>>,
     /// Instructions so far, the one that is decoded among them.
     pub(super) instructions: usize,
     places: &'m mut Vec<(u32, Option<Arc<Location>>)>,
@@ -103,6 +107,8 @@ pub(super) fn function<'m, 'a>(
         held: group::held(function),
         polls: Polls::new(waits.polls),
         awaits: waits.awaits,
+        needed: asks::needed(&waits.asks, function),
+        asks: waits.asks,
         instructions: 0,
         places,
         scopes: vec![ScopeNames::default()],
@@ -265,7 +271,11 @@ impl<'a> Builder<'_, 'a> {
         Ok(())
     }
 
-    fn instruction(&mut self, instruction: &Instruction<'a>, guard: Option<(Reg, bool)>) -> Result<(), Error> {
+    pub(super) fn instruction(
+        &mut self,
+        instruction: &Instruction<'a>,
+        guard: Option<(Reg, bool)>,
+    ) -> Result<(), Error> {
         self.note_held(instruction);
         let mut form = Form::of(instruction);
         let operands = &instruction.operands[..];

@@ -305,8 +305,10 @@ impl<'a> Builder<'_, 'a> {
                 AtomicOp::And | AtomicOp::Or | AtomicOp::Xor => true,
                 _ => false,
             };
-        let how = self.atomic_form(AtomicForm { op, ty, memory, offset: offset.into(), commutes, is_used })?;
-        self.emit(Op::Atomic { d, a, b, c, how });
+        let asked = self.asked_number()?;
+        let asks = asked.is_some();
+        let how = self.atomic_form(AtomicForm { op, ty, memory, offset: offset.into(), commutes, is_used, asks })?;
+        self.emit(Op::Atomic { d, a, b, c: asked.unwrap_or(c), how });
         self.note_poll(0)
     }
 
@@ -327,7 +329,8 @@ impl<'a> Builder<'_, 'a> {
             let align = if place == 0 { bytes * values.len() as u8 } else { bytes };
             let memory = Memory { align, order, scope, ..Memory::plain(space, bytes) };
             let offset = place as i64 * i64::from(bytes);
-            let how = self.atomic_form(AtomicForm { op, ty, memory, offset, commutes: false, is_used: true })?;
+            let how =
+                self.atomic_form(AtomicForm { op, ty, memory, offset, commutes: false, is_used: true, asks: false })?;
             self.emit(Op::Atomic { d, a, b, c: b, how });
         }
         // behind all of them, as a register may be read and written

@@ -3,6 +3,7 @@
 mod again;
 mod anew;
 mod arithmetic;
+mod asks;
 mod asynchronous;
 mod awaits;
 mod ballots;
@@ -39,6 +40,7 @@ mod wide;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use self::asks::Asks;
 use self::polls::Poll;
 use self::simpler::{Part, Simpler};
 use crate::error::Error;
@@ -101,10 +103,11 @@ struct Found {
     shared_variables: Vec<SharedVariable>,
 }
 
-/// The loops of a function that are waits.
+/// The loops of a function that are waits, and the atomics that only ask something.
 struct Waits<'a> {
     polls: BTreeMap<Part, Poll<'a>>,
     awaits: BTreeSet<usize>,
+    asks: BTreeMap<usize, Asks>,
 }
 
 pub(crate) fn module(text: &Text<'_>) -> Result<Module, Error> {
@@ -121,7 +124,9 @@ pub(crate) fn module(text: &Text<'_>) -> Result<Module, Error> {
     let simpler: Vec<Simpler<'_>> = bodies.iter().map(|function| Simpler::of(function, &defined)).collect();
     let texts: Vec<text::Text<'_>> =
         bodies.iter().zip(&simpler).map(|(function, simpler)| text::Text::of(function, simpler)).collect();
-    let waits = texts.iter().zip(polls::of_all(&texts)).map(|(text, polls)| Waits { polls, awaits: awaits::of(text) });
+    let asks: Vec<_> = texts.iter().zip(&bodies).map(|(text, function)| asks::of(text, function)).collect();
+    let waits = texts.iter().zip(polls::of_all(&texts)).zip(asks);
+    let waits = waits.map(|((text, polls), asks)| Waits { polls, awaits: awaits::of(text), asks });
     for (((function, waits), base), index) in bodies.iter().zip(waits).zip(bases).zip(0..) {
         let base = if function.is_entry { kernels_base } else { base };
         let (decoded, mut facts) = builder::function(&names, function, (base, waits), &mut places)?;

@@ -75,8 +75,15 @@ impl<'a> Builder<'_, 'a> {
             let memory = Memory { align: if place == 0 { memory.align } else { bytes }, ..memory };
             let commutes = kind == Multi::Reduce && !ty.is_float();
             let offset = place as i64 * i64::from(bytes);
-            let how =
-                self.atomic_form(AtomicForm { op, ty, memory, offset, commutes, is_used: kind != Multi::Reduce })?;
+            let how = self.atomic_form(AtomicForm {
+                op,
+                ty,
+                memory,
+                offset,
+                commutes,
+                is_used: kind != Multi::Reduce,
+                asks: false,
+            })?;
             self.emit(Op::Multi { kind, r: register, a, how });
         }
         Ok(())

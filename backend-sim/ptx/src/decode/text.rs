@@ -201,6 +201,16 @@ impl<'a> Text<'a> {
         false
     }
 
+    /// Whether a branch may lead to any label.
+    pub(super) fn jumps_anywhere(&self) -> bool {
+        self.has_tables
+    }
+
+    /// Whether an instruction does nothing but compute registers from registers and numbers.
+    pub(super) fn only_computes(&self, instruction: &Instruction<'_>) -> bool {
+        PURE.contains(&instruction.opcode) && has_target(instruction) && !instruction.modifiers.contains(&"cc")
+    }
+
     /// Whether something may jump to an instruction.
     pub(super) fn is_label(&self, at: usize) -> bool {
         self.marked.contains(&at)
@@ -256,7 +266,7 @@ impl<'a> Text<'a> {
             "st" => modifiers.first() == Some(&"param"),
             "call" => operands.iter().any(|callee| matches!(callee, Operand::Name { name, .. } if SAME.contains(name))),
             _ if IDLE.contains(&opcode) => true,
-            _ => PURE.contains(&opcode) && has_target(instruction) && !modifiers.contains(&"cc"),
+            _ => self.only_computes(instruction),
         }
     }
 

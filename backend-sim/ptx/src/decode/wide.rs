@@ -150,8 +150,15 @@ impl<'a> Builder<'_, 'a> {
     fn wide_access(&mut self, kind: Wide, [d, a, b, c]: [Reg; 4], memory: Memory, offset: i32) -> Result<(), Error> {
         let (op, ty) = (AtomicOp::Exchange, Type::B64);
         let memory = Memory { bytes: 8, align: 16, ..memory };
-        let how =
-            self.atomic_form(AtomicForm { op, ty, memory, offset: offset.into(), commutes: false, is_used: true })?;
+        let how = self.atomic_form(AtomicForm {
+            op,
+            ty,
+            memory,
+            offset: offset.into(),
+            commutes: false,
+            is_used: true,
+            asks: false,
+        })?;
         self.emit(Op::Wide { kind, d, a, b, c, how });
         Ok(())
     }

@@ -33,7 +33,8 @@ impl Machine {
         let (by_thread, own) = (self.takes_turns_by_thread(thread), ticket.clone());
         looking.begins = Begins::Issued(peer, ticket);
         let before = self.await_issued(thread, |races, rank, ticket| {
-            let comes_after = || !by_thread || ticket.zip(own.as_ref()).is_none_or(|(one, own)| one.is_issued_before(own));
+            let comes_after =
+                || !by_thread || ticket.zip(own.as_ref()).is_none_or(|(one, own)| one.is_issued_before(own));
             let in_order = rank.target == peer && rank.turn.is_some() && comes_after();
             in_order || rank.precedes_next(peer, races.has_fenced(thread, ticket), true)
         });

@@ -33,6 +33,7 @@
 //! findings. Where races are no findings, each access to global memory is a step, and a store to another PE's memory arrives in a step of its own.
 
 mod address;
+mod arrives;
 mod awaits;
 mod besides;
 mod call;
@@ -60,7 +61,7 @@ use onesided::backend::{AllocId, Span};
 use onesided_ptx::{Block, Idle, Spare};
 
 use super::access::Test;
-use super::access::{BlockName, shared_of};
+use super::access::{Arrival, BlockName, shared_of};
 use super::agent::{Agent, AgentKind, InKernel, State};
 use super::ids::{AgentId, BlockId, Id as _, PeId, Table};
 use super::past::Past;
@@ -68,6 +69,7 @@ use super::pe::PeState;
 use super::{Machine, Object, Progress};
 use crate::kernel::{Code, Regions};
 use crate::race::Kind;
+use arrives::Refusals;
 use call::Calling;
 pub(crate) use call::Look;
 use ends_loop::{Ending, Looking};
@@ -95,6 +97,9 @@ pub(super) struct Kernels {
     progress: BTreeMap<AgentId, Started>,
     /// The load that is made next ends a loop.
     ending: Option<Ending>,
+    /// The atomic that is made next asks whether it comes last, and does not.
+    refused: Option<Arrival>,
+    refusals: Refusals,
     /// Of threads that wait for several words in a loop: what they have passed.
     passed: BTreeMap<AgentId, Vec<Ending>>,
     /// The test of an mbarrier that is made next ends a loop, and it does not matter when.
@@ -186,6 +191,7 @@ impl Kernels {
         self.sees_steady_phase = false;
         self.has_marks = false;
         self.polling.clear();
+        self.refusals.clear();
         self.sides.clear();
         self.globals.clear();
         self.workspaces.clear();

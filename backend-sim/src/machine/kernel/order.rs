@@ -123,6 +123,7 @@ impl Machine {
         asked: (&'static str, At),
     ) -> Option<u64> {
         let is_peer_write = self.comes_to_strong_access(id, access, (pe, span));
+        let refused = self.kernels.refused.take();
         if !self.races.is_on() {
             return None;
         }
@@ -153,7 +154,13 @@ impl Machine {
         let heard = match &missed.older {
             _ if !reads => crate::race::Heard::new(),
             Some(older) => self.heard_as_of(agent, pe, &older.tells),
-            None => self.heard(agent, ending, (pe, span)),
+            None => match refused {
+                Some(arrival) => self.heard_refused(agent, (pe, span), arrival),
+                None => {
+                    self.reads_between((pe, span));
+                    self.heard(agent, ending, (pe, span))
+                }
+            },
         };
         let word = Some((pe, span.alloc, span.start));
         for (told, scope) in heard {
@@ -175,6 +182,9 @@ impl Machine {
             let tells = self.told_by_write(id, (agent, by), access, (pe, span), behind.as_ref());
             let update = self.races.update_of(agent, tells);
             self.races.update_by_kernel(&update, (pe, span), access.kind == AccessKind::Store);
+            if refused.is_some() {
+                self.has_refused((pe, span));
+            }
         }
         missed.older.map(|older| older.value)
     }

@@ -12,6 +12,7 @@ use onesided_ptx::{
 use super::super::ids::{AgentId, BlockId, Id as _, PeId, TransferId};
 use super::super::{Machine, Object, Touch};
 use super::address;
+use super::arrives::arrival;
 use super::events::Values;
 use super::threads::fold_of;
 use super::turn::name_of;
@@ -282,11 +283,17 @@ impl World for KernelWorld<'_> {
         }
         self.record(access, (pe, span), (Some(old), Some(masked(new, span))));
         let finds_another = op == AtomicOp::CompareSwap && masked(old, span) != masked(b, span);
+        let arrival = arrival(access, masked(b, span));
+        self.machine.kernels.refused = arrival.filter(|arrival| !arrival.is_last(old));
         self.observe(access, (pe, span), if finds_another { How::Read } else { How::Write }, None);
         if self.machine.in_chosen_step && !self.machine.kernels.workspaces.has(pe, span.alloc) {
             let adds = (access.commutes && op == AtomicOp::Add).then_some(b);
             let fold = fold_of(op, ty).filter(|_| access.commutes);
-            self.machine.touch_atomically(pe, span, (old, masked(new, span)), (adds, fold));
+            let replaced = (old, masked(new, span));
+            match arrival {
+                Some(arrival) => self.machine.touch_arrival((pe, span), replaced, arrival),
+                None => self.machine.touch_atomically(pe, span, replaced, (adds, fold)),
+            }
         }
         let changed = self.write(pe, span, new);
         self.done(access);

@@ -1,0 +1,91 @@
+//! Atomics that count, of whose old value a thread only asks whether it is some number: who comes last, or first.
+//!
+//! `if (atomicAdd(&count, 1) == blocks - 1)`: all blocks but the last get the answer no, and it does not matter in which order they come. So two such
+//! atomics commute if both get the answer no, and each of them counts in the same way and asks for the same number. The one that gets the answer yes commutes with none.
+//!
+//! The answer no tells nothing about others that got it: in some schedule with the same answers, they come later. So a thread that gets it comes after what the word told
+//! before all of these, in every run. Who gets the answer yes comes after all of them.
+
+use std::collections::BTreeMap;
+
+use onesided::backend::{AllocId, Span};
+use onesided_ptx::{Access, AccessKind, AtomicOp};
+
+use super::super::access::{Arrival, Fold};
+use super::super::ids::{AgentId, PeId};
+use super::super::tells::Tells;
+use super::super::{Machine, Object, Touch};
+use crate::race::Heard;
+
+/// What words told before atomics that follow each other and got the answer no.
+#[derive(Debug, Default)]
+pub(super) struct Refusals(BTreeMap<(PeId, AllocId, usize), Refusal>);
+
+#[derive(Debug)]
+struct Refusal {
+    arrival: Arrival,
+    tells: Tells,
+    /// When the last of them was made.
+    last: Option<u64>,
+}
+
+impl Refusals {
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+}
+
+/// How an atomic counts, if it only asks whether it comes last. `by`: what it adds, or where it begins anew.
+pub(super) fn arrival(access: &Access, by: u64) -> Option<Arrival> {
+    let (AccessKind::Atomic(op), Some(asks)) = (access.kind, access.asks) else { return None };
+    let counts = op != AtomicOp::Add || by != 0;
+    let [by, asks] = [by, asks].map(|number| u32::try_from(number).ok());
+    Some(Arrival { op, by: by?, asks: asks? }).filter(|_| counts)
+}
+
+impl Arrival {
+    /// Whether the one that finds this gets the answer yes.
+    pub(super) fn is_last(self, old: u64) -> bool {
+        old == u64::from(self.asks)
+    }
+}
+
+impl Machine {
+    /// In the step that was chosen, an atomic counts.
+    pub(super) fn touch_arrival(&mut self, (pe, word): (PeId, Span), (old, new): (u64, u64), arrival: Arrival) {
+        let fold = Some(Fold::Arrives(arrival)).filter(|_| !arrival.is_last(old));
+        let touch = match self.touch_of_update((pe, word), (old, new), (None, fold), None) {
+            Touch::Atomic if arrival.is_last(old) => Touch::Last(arrival),
+            touch => touch,
+        };
+        self.touch_memory(pe, word, touch);
+        if fold.is_some() && arrival.is_last(new) {
+            self.touch(Object::memory(pe, word), Touch::Ends); // the next one gets the answer yes
+        }
+    }
+
+    /// What a word tells an agent whose atomic gets the answer no.
+    pub(super) fn heard_refused(&mut self, agent: AgentId, (pe, word): (PeId, Span), arrival: Arrival) -> Heard {
+        let (key, last) = ((pe, word.alloc, word.start), self.races.last_update(pe, word));
+        let refusal = match self.kernels.refusals.0.remove(&key) {
+            Some(refusal) if refusal.arrival == arrival && refusal.last == last => refusal,
+            _ => Refusal { arrival, tells: Tells::of(&mut self.races, pe, word), last },
+        };
+        let heard = self.heard_as_of(agent, pe, &refusal.tells);
+        self.kernels.refusals.0.insert(key, refusal);
+        heard
+    }
+
+    /// It has been made.
+    pub(super) fn has_refused(&mut self, (pe, word): (PeId, Span)) {
+        let last = self.races.last_update(pe, word);
+        if let Some(refusal) = self.kernels.refusals.0.get_mut(&(pe, word.alloc, word.start)) {
+            refusal.last = last;
+        }
+    }
+
+    /// Somebody reads a word: what comes later comes after what was there.
+    pub(super) fn reads_between(&mut self, (pe, word): (PeId, Span)) {
+        self.kernels.refusals.0.remove(&(pe, word.alloc, word.start));
+    }
+}
