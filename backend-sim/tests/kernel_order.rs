@@ -23,7 +23,7 @@ mod program;
 mod steps;
 
 use model::Allowed;
-use program::{BLOCKS, Order, PES, Program, SHARED, SIGNAL, Scope, Step, WORDS, source};
+use program::{BLOCKS, Fetch, Order, PES, Program, SHARED, SIGNAL, Scope, Step, WORDS, source};
 
 /// Programs with more schedules, or more states of the model, are left out.
 const SCHEDULES: u64 = 2_000;
@@ -190,6 +190,11 @@ fn chains_of_threads_race_where_the_memory_model_says_so() {
 }
 
 #[test]
+fn threads_that_ask_who_comes_last_race_where_the_memory_model_says_so() {
+    compare_all(generate::counts(), 1_500);
+}
+
+#[test]
 fn threads_of_a_block_that_hear_of_each_other_elsewhere_race_where_the_memory_model_says_so() {
     compare_all(generate::relays(), 800);
 }
@@ -285,7 +290,7 @@ fn a_plain_store_comes_behind_no_fence_that_its_thread_does_not_know() {
 /// Also where it has read what it replaces.
 #[test]
 fn an_atomic_of_shared_memory_tells_a_loop_what_it_releases() {
-    for fetch in [false, true] {
+    for fetch in [Fetch::Nothing, Fetch::Notes] {
         let mut steps = vec![vec![]; PES * BLOCKS * 2];
         let data = Step::Write { of: 0, word: 0, value: 5, order: Order::Weak };
         steps[0] = vec![data, Step::Add { of: SHARED, word: 2, order: Order::Strong(Scope::Cta), fetch }];
@@ -294,7 +299,7 @@ fn an_atomic_of_shared_memory_tells_a_loop_what_it_releases() {
             Step::Fence { scope: Scope::Cta, sc: false },
             Step::Read { of: 0, word: 0, order: Order::Weak },
         ];
-        assert_eq!(compare(&Program::of_threads(steps)), Ok(Some(false)), "{fetch}");
+        assert_eq!(compare(&Program::of_threads(steps)), Ok(Some(false)), "{fetch:?}");
     }
 }
 

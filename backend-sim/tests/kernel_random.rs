@@ -18,7 +18,7 @@ mod generate;
 mod model;
 mod program;
 
-use generate::{balances, one, steps, talk, talk_inside, talk_of_fetches, talk_of_several, voters};
+use generate::{arrives, balances, one, steps, talk, talk_inside, talk_of_fetches, talk_of_several, voters};
 use program::{PES, Program, Step, Vote, WORDS, Word, source};
 
 fn perform(source: &Source, threads: usize, pe: &Pe<Sim>) -> Result<Vec<u64>> {
@@ -166,6 +166,22 @@ fn a_search_of_kernels_that_add_and_take_away_ends() {
     });
     eprintln!("{} of {cases} were small enough", small.get());
     assert!(small.get() > cases * 9 / 10, "only {} of {cases} were small enough", small.get());
+}
+
+#[test]
+fn a_search_of_kernels_that_ask_who_comes_last_ends() {
+    let small = Cell::new(0);
+    let programs = (2..=4usize).prop_flat_map(|threads| {
+        let other =
+            prop_oneof![Just(vec![Vec::new(); threads]).boxed(), prop::collection::vec(arrives(), threads).boxed()];
+        (prop::collection::vec(arrives(), threads), other).prop_map(|(one, other)| [one, other].concat())
+    });
+    let cases = random::check_all(programs, 800, 0x6172_7276, |program| {
+        small.set(small.get() + u32::from(check(&program).map_err(TestCaseError::fail)?));
+        Ok(())
+    });
+    eprintln!("{} of {cases} were small enough", small.get());
+    assert!(small.get() > cases / 2, "only {} of {cases} were small enough", small.get());
 }
 
 /// A loop that loads plainly where it looks may look elsewhere in the next round, where its races are no findings.

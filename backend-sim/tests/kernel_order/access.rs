@@ -4,7 +4,7 @@ use onesided_sim::Promises;
 
 use super::model::{Model, State};
 use super::past::Past;
-use super::program::{Order, PES, Program, Role, SHARED, Scope, Step};
+use super::program::{Fetch, Order, PES, Program, Role, SHARED, Scope, Step};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -42,7 +42,7 @@ fn accesses(step: &Step, place: (usize, usize), role: Role, promises: &Promises)
         Step::Read { of, word, order } | Step::Await { of, word, order, .. } => {
             one((home(of, place), word), false, order, Kind::Own)
         }
-        Step::Write { of, word, order, .. } | Step::Add { of, word, order, fetch: false }
+        Step::Write { of, word, order, .. } | Step::Add { of, word, order, fetch: Fetch::Nothing }
             if of != pe && of != SHARED =>
         {
             one((of, word), true, order, Kind::Store)

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::program::{BLOCKS, Order, PES, Program, SHARED, Scope, Step, WORDS};
+use super::program::{BLOCKS, Fetch, Order, PES, Program, SHARED, Scope, Step, WORDS};
 
 fn scope() -> impl Strategy<Value = Scope> {
     prop_oneof![1 => Just(Scope::Cta), 2 => Just(Scope::Gpu), 3 => Just(Scope::Sys)]
@@ -14,6 +14,10 @@ fn strong() -> impl Strategy<Value = Order> {
 
 fn fence() -> impl Strategy<Value = Step> {
     (scope(), any::<bool>()).prop_map(|(scope, sc)| Step::Fence { scope, sc })
+}
+
+fn fetch() -> impl Strategy<Value = Fetch> {
+    prop_oneof![Just(Fetch::Nothing), Just(Fetch::Notes)]
 }
 
 const FLAG: usize = 2;
@@ -29,7 +33,7 @@ pub(crate) fn step() -> impl Strategy<Value = Step> {
         1 => (of(), flag(), strong()).prop_map(|(of, word, order)| Step::Read { of, word, order }),
         3 => (of(), flag(), strong()).prop_map(|(of, word, order)| Step::Write { of, word, value: 1, order }),
         3 => (of(), flag(), 1..=2u64, strong()).prop_map(|(of, word, value, order)| Step::Await { of, word, value, order }),
-        2 => (of(), flag(), strong(), any::<bool>()).prop_map(|(of, word, order, fetch)| Step::Add { of, word, order, fetch }),
+        2 => (of(), flag(), strong(), fetch()).prop_map(|(of, word, order, fetch)| Step::Add { of, word, order, fetch }),
         3 => fence(),
         2 => Just(Step::Meet),
         2 => pe().prop_map(|to| Step::Signal { to }),
@@ -66,7 +70,7 @@ pub(crate) fn chains() -> impl Strategy<Value = Program> {
     ];
     let tell = prop_oneof![
         3 => (of(), flag(), strong()).prop_map(|(of, word, order)| Step::Write { of, word, value: 1, order }),
-        1 => (of(), flag(), strong(), any::<bool>()).prop_map(|(of, word, order, fetch)| Step::Add { of, word, order, fetch }),
+        1 => (of(), flag(), strong(), fetch()).prop_map(|(of, word, order, fetch)| Step::Add { of, word, order, fetch }),
         2 => pe().prop_map(|to| Step::Signal { to }),
     ];
     let maybe = |step: BoxedStrategy<Step>, often: f64| prop::option::weighted(often, step);
@@ -86,6 +90,49 @@ pub(crate) fn chains() -> impl Strategy<Value = Program> {
     prop::collection::vec((0..threads, link), 2..=4).prop_map(move |links| {
         let mut steps = vec![Vec::new(); threads];
         links.into_iter().for_each(|(thread, link)| steps[thread] = link);
+        Program::of_threads(steps)
+    })
+}
+
+/// A few threads use data, count, and use data again if they are the one that comes last, or first, or if they are not.
+pub(crate) fn counts() -> impl Strategy<Value = Program> {
+    let of = || prop_oneof![8 => Just(0), 1 => Just(1)];
+    let touch = || {
+        (of(), 0..FLAG, any::<bool>()).prop_map(|(of, word, writes)| match writes {
+            true => Step::Write { of, word, value: 5, order: Order::Weak },
+            false => Step::Read { of, word, order: Order::Weak },
+        })
+    };
+    let fence = || prop::option::weighted(0.8, (prop_oneof![Just(Scope::Gpu), Just(Scope::Sys)], any::<bool>()));
+    let of_fence = |(scope, sc)| Step::Fence { scope, sc };
+    let far = || prop_oneof![Just(Scope::Gpu), Just(Scope::Sys)];
+    let order = prop_oneof![far().prop_map(Order::Relaxed), far().prop_map(Order::Strong)];
+    let word = prop_oneof![9 => Just(FLAG), 1 => Just(FLAG + 1)];
+    let resets = prop::option::weighted(0.15, any::<bool>());
+    let thread = (
+        prop::option::weighted(0.7, touch()),
+        fence(),
+        (of(), word, order, 0..=2u64, prop::bool::weighted(0.2)),
+        fence(),
+        touch(),
+        (resets, prop::option::weighted(0.3, touch())),
+    );
+    let thread = thread.prop_map(move |(before, release, count, acquire, behind, (resets, last))| {
+        let (of, word, order, number, unless) = count;
+        let reset = resets.map(|strongly| {
+            let order = if strongly { Order::Strong(Scope::Sys) } else { Order::Weak };
+            Step::Write { of, word, value: 0, order }
+        });
+        let then: Vec<Step> = [acquire.map(of_fence), Some(behind), reset].into_iter().flatten().collect();
+        let fetch = Fetch::Asks { number, unless, steps: then.len() };
+        let count = Step::Add { of, word, order, fetch };
+        let first = [before, release.map(of_fence), Some(count)].into_iter().flatten();
+        first.chain(then).chain(last).collect::<Vec<Step>>()
+    });
+    let threads = PES * BLOCKS * 2;
+    prop::collection::vec((0..threads, thread), 2..=3).prop_map(move |all| {
+        let mut steps = vec![Vec::new(); threads];
+        all.into_iter().for_each(|(thread, of_thread)| steps[thread] = of_thread);
         Program::of_threads(steps)
     })
 }
@@ -113,7 +160,7 @@ pub(crate) fn relays() -> impl Strategy<Value = Program> {
     let tell = || {
         prop_oneof![
             2 => (pe(), flag(), strong()).prop_map(|(of, word, order)| Step::Write { of, word, value: 1, order }),
-            1 => (pe(), flag(), strong()).prop_map(|(of, word, order)| Step::Add { of, word, order, fetch: true }),
+            1 => (pe(), flag(), strong()).prop_map(|(of, word, order)| Step::Add { of, word, order, fetch: Fetch::Notes }),
             1 => pe().prop_map(|to| Step::Signal { to }),
         ]
     };

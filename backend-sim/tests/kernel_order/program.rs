@@ -29,6 +29,20 @@ pub(crate) enum Order {
     Strong(Scope),
 }
 
+/// What a thread does with what it finds where it adds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fetch {
+    Nothing,
+    /// Notes it.
+    Notes,
+    /// Notes whether it is this number. If that is not so, or is so and `unless`, it leaves out the next steps.
+    Asks {
+        number: u64,
+        unless: bool,
+        steps: usize,
+    },
+}
+
 /// What a thread does. `of` is the PE whose word it is, or [`SHARED`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Step {
@@ -44,12 +58,12 @@ pub(crate) enum Step {
         value: u64,
         order: Order,
     },
-    /// Adds 1; `fetch`: and notes what was there.
+    /// Adds 1.
     Add {
         of: usize,
         word: usize,
         order: Order,
-        fetch: bool,
+        fetch: Fetch,
     },
     /// Loads until the word is as large.
     Await {
@@ -222,6 +236,7 @@ fn lines(pe: usize, thread: usize, noted_at: usize, steps: &[Step]) -> String {
     };
     let note = "mad.lo.u64 %rd2, %rd2, 10, %rd4;\n";
     let mut text = String::new();
+    let mut over: Vec<(usize, String)> = Vec::new(); // the last steps that are left out, and where it goes on
     for (i, step) in steps.iter().enumerate() {
         let step = step.on(pe);
         let label = format!("$T{thread}S{i}");
@@ -232,10 +247,21 @@ fn lines(pe: usize, thread: usize, noted_at: usize, steps: &[Step]) -> String {
             Step::Write { of, word, value, order } => {
                 format!("st{}{}.u64 {}, {value};\n", order.suffix("release"), space(of), at(of, word))
             }
-            Step::Add { of, word, order, fetch: true } => {
+            Step::Add { of, word, order, fetch: Fetch::Notes } => {
                 format!("atom{}{}.add.u64 %rd4, {}, 1;\n{note}", order.suffix("acq_rel"), space(of), at(of, word))
             }
-            Step::Add { of, word, order, fetch: false } => {
+            Step::Add { of, word, order, fetch: Fetch::Asks { number, unless, steps } } => {
+                over.push((i + steps, format!("{label}A:\n")));
+                format!(
+                    "{{\n.reg .b64 %old; .reg .pred %yes;\natom{}{}.add.u64 %old, {}, 1;\nsetp.eq.u64 %yes, %old, {number};\n\
+                     selp.u64 %rd4, 2, 1, %yes;\n}}\n{note}setp.eq.u64 %p1, %rd4, {};\n@%p1 bra {label}A;\n",
+                    order.suffix("acq_rel"),
+                    space(of),
+                    at(of, word),
+                    if unless { 2 } else { 1 },
+                )
+            }
+            Step::Add { of, word, order, fetch: Fetch::Nothing } => {
                 format!("red{}{}.add.u64 {}, 1;\n", order.suffix("release"), space(of), at(of, word))
             }
             Step::Await { of, word, value, order } => format!(
@@ -288,6 +314,7 @@ fn lines(pe: usize, thread: usize, noted_at: usize, steps: &[Step]) -> String {
             Step::NvshmemFence => "{ call.uni nvshmem_fence, (); }\n".to_string(),
             Step::Quiet => "{ call.uni nvshmem_quiet, (); }\n".to_string(),
         };
+        over.iter().filter(|(last, _)| *last == i).for_each(|(_, label)| text += label);
     }
     _ = writeln!(text, "st.global.u64 [%rd1+{}], %rd2;\nbra.uni $END;", 8 * (WORDS + 1 + noted_at));
     text

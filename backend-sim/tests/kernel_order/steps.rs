@@ -5,7 +5,7 @@ use onesided_sim::Quiet;
 use super::access::{Access, Kind, bit};
 use super::model::{Flying, Model, Race, State, Thread, What, number};
 use super::past::{Past, Place, Told, join};
-use super::program::{Order, PES, Role, SHARED, SIGNAL, Scope, Step};
+use super::program::{Fetch, Order, PES, Role, SHARED, SIGNAL, Scope, Step};
 
 impl Model<'_> {
     /// A thread's next step, if it can take one.
@@ -102,7 +102,7 @@ impl Model<'_> {
             }
             Step::Add { of, word, order, fetch } => {
                 let of = self.home(thread, of);
-                if !fetch && of < PES && of != pe {
+                if fetch == Fetch::Nothing && of < PES && of != pe {
                     let told = self.releases(&state, thread, order, past, behind);
                     let what = What::Write { word, value: 1, adds: true, told };
                     state.flying.push(sends(what, of, state.fences[number(scope)]));
@@ -111,8 +111,17 @@ impl Model<'_> {
                 }
                 let found = state.memory[of][word];
                 state.memory[of][word] += 1;
-                if fetch {
-                    state.threads[thread].noted = state.threads[thread].noted * 10 + found;
+                let noted = match fetch {
+                    Fetch::Nothing => None,
+                    Fetch::Notes => Some(found),
+                    Fetch::Asks { number, unless, steps } => {
+                        let yes = found == number;
+                        state.threads[thread].done += if yes == unless { steps } else { 0 };
+                        Some(1 + u64::from(yes))
+                    }
+                };
+                if let Some(noted) = noted {
+                    state.threads[thread].noted = state.threads[thread].noted * 10 + noted;
                     self.hears(&mut state, thread, (of, word), order);
                 }
                 past.join(state.threads[thread].past);
@@ -265,7 +274,7 @@ impl Model<'_> {
                 let releases = writes && order == Order::Strong(Scope::Sys) && of != SHARED;
                 let there = is_peer(of) && mine & state.writes_on_their_way(Some((of, word))) & own.steps != 0;
                 let flies = match step {
-                    Step::Add { fetch, .. } => !fetch,
+                    Step::Add { fetch, .. } => *fetch == Fetch::Nothing,
                     _ => order != Order::Weak,
                 };
                 let fenced = writes && is_peer(of) && !flies && {

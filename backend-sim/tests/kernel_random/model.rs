@@ -307,6 +307,18 @@ fn step(program: &Program, before: &State, thread: usize) -> Option<State> {
             me.note(memory[word]);
             memory[word] += 1;
         }
+        Step::Arrive { .. } if second => {
+            let Step::Arrive { tells: Some(told), .. } = *step else { unreachable!("it tells somebody") };
+            memory[told] += 1;
+            me.second = false;
+        }
+        Step::Arrive { word, by, asks, tells } => {
+            let yes = memory[word] == asks;
+            me.note(1 + u64::from(yes));
+            memory[word] += by;
+            let tells = yes && tells.is_some();
+            (me.done, me.second) = (done + usize::from(!tells), tells);
+        }
         Step::Signal { to, word, value } => state.send(pe, to, word, value, false),
         Step::AddSignal { to, word } => state.send(pe, to, word, 1, true),
         Step::Move { word, by } => memory[word] = memory[word].wrapping_add(by.cast_unsigned()),

@@ -81,6 +81,13 @@ pub(crate) enum Step {
     Take {
         word: usize,
     },
+    /// Adds, and only asks whether that was this. If it was, another word is added to.
+    Arrive {
+        word: usize,
+        by: u64,
+        asks: u64,
+        tells: Option<usize>,
+    },
     Signal {
         to: usize,
         word: usize,
@@ -344,6 +351,15 @@ fn lines(thread: usize, threads: usize, steps: &[Step], together: bool) -> Strin
             Step::Add { word } => format!("red.global.sys.add.u64 {}, 1;\n", at(word)),
             Step::Take { word } => {
                 format!("atom.global.sys.add.u64 %rd4, {}, 1;\nmad.lo.u64 %rd2, %rd2, 10, %rd4;\n", at(word))
+            }
+            Step::Arrive { word, by, asks, tells } => {
+                let tell = tells.map(|told| format!("@%yes red.global.sys.add.u64 {}, 1;\n", at(told)));
+                format!(
+                    "{{\n.reg .b64 %old; .reg .pred %yes;\natom.global.sys.add.u64 %old, {}, {by};\nsetp.eq.u64 %yes, %old, {asks};\n\
+                     selp.u64 %rd4, 2, 1, %yes;\n{}}}\nmad.lo.u64 %rd2, %rd2, 10, %rd4;\n",
+                    at(word),
+                    tell.unwrap_or_default()
+                )
             }
             Step::Signal { to, word, value } => {
                 let rest = [("b64", value.to_string()), ("b32", "9".to_string()), ("b32", to.to_string())];
