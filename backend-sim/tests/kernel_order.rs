@@ -262,6 +262,20 @@ fn a_flag_that_is_set_again_by_who_has_heard_nothing_tells_nothing() {
     }
 }
 
+/// Who gets the answer no does not come after another atomic that got it, and may not write to the word plainly.
+#[test]
+fn who_does_not_come_last_comes_after_nobody() {
+    let count = |unless, steps| {
+        let fetch = Fetch::Asks { number: 2, unless, steps };
+        Step::Add { of: 0, word: 2, order: Order::Relaxed(Scope::Gpu), fetch }
+    };
+    let read = Step::Read { of: 0, word: 0, order: Order::Weak };
+    let mut steps = vec![vec![]; PES * BLOCKS * 2];
+    steps[4] = vec![count(false, 1), read];
+    steps[6] = vec![count(true, 2), read, Step::Write { of: 0, word: 2, value: 0, order: Order::Weak }];
+    assert_eq!(compare(&Program::of_threads(steps)), Ok(Some(true)));
+}
+
 /// What a quiet completes was issued behind a store of the same thread: the fence in the quiet is about that store, too.
 #[test]
 fn the_fence_of_a_quiet_is_behind_what_it_completes() {

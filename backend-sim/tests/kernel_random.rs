@@ -184,6 +184,15 @@ fn a_search_of_kernels_that_ask_who_comes_last_ends() {
     assert!(small.get() > cases / 2, "only {} of {cases} were small enough", small.get());
 }
 
+/// An arrival that is taken earlier may come first where it did not: it is no arrival of any order then, and hides none of the others.
+#[test]
+fn an_arrival_that_is_taken_earlier_may_come_first() {
+    let arrive = |by, asks| Step::Arrive { word: 0, by, asks, tells: None };
+    let one = vec![vec![arrive(1, 0)]; 3];
+    let other = vec![vec![arrive(1, 2)], vec![arrive(2, 0)], vec![arrive(1, 2), arrive(1, 2)]];
+    assert_eq!(check(&[one, other].concat()), Ok(true));
+}
+
 /// A loop that loads plainly where it looks may look elsewhere in the next round, where its races are no findings.
 #[test]
 fn a_loop_that_loads_where_it_looks_may_look_elsewhere() {

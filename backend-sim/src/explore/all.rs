@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::attempt::{Asleep, Attempt, Attempted, Given, IN_VAIN, Known, Met, Taken, stays};
-use super::reversals::{Event, Order, Reversal};
+use super::reversals::{Event, Instead, Order, Reversal};
 use crate::config::Reduce;
 use crate::exception::StepName;
 use crate::machine::{Access, Assumptions, Past};
@@ -354,7 +354,8 @@ impl All {
     fn note(&mut self, order: &Order, reversals: Vec<Reversal>) {
         for Reversal { before, steps, last } in reversals.into_iter().filter(|reversal| reversal.before >= self.fixed) {
             let node = &mut self.path[before];
-            let asleep = |asleep: &Asleep| order.is_weak_initial(asleep.key, Some(&asleep.touches), (&steps, &last));
+            let instead = Instead { steps: &steps, last: &last, is_reversed: true };
+            let asleep = |asleep: &Asleep| order.is_weak_initial(asleep.key, Some(&asleep.touches), instead);
             if !node.sleep.iter().any(asleep) {
                 insert(order, &mut node.instead, steps, &last);
             }
@@ -415,15 +416,16 @@ fn unshared(Asleep { key, touches }: &Asleep) -> Asleep {
 /// Adds a sequence to the branches of a tree, unless it is covered. `last`: what comes before the last of its steps. A tree can be as deep as a schedule is
 /// long: there is no recursion here.
 fn insert<'a>(order: &'a Order, mut branches: &mut Vec<Branch>, mut steps: Vec<usize>, mut last: &'a Past) {
-    let covers = |branch: &Branch, steps: &[usize], last: &Past| {
-        order.is_weak_initial(branch.key, branch.touches.as_deref(), (steps, last))
-    };
-    while let Some(index) = branches.iter().position(|branch| covers(branch, &steps, last)) {
+    let mut is_reversed = true;
+    loop {
+        let instead = Instead { steps: &steps, last, is_reversed };
+        let covers = |branch: &Branch| order.is_weak_initial(branch.key, branch.touches.as_deref(), instead);
+        let Some(index) = branches.iter().position(covers) else { break };
         let Branch { key, ref mut behind, .. } = branches[index];
         if let Some(at) = steps.iter().position(|&step| order.key(step) == key) {
             steps.remove(at); // an agent's later steps have the same name
             if let Some(&end) = steps.last().filter(|_| at == steps.len()) {
-                last = order.before(end);
+                (last, is_reversed) = (order.before(end), false);
             }
         }
         if behind.is_empty() || steps.is_empty() {
@@ -432,8 +434,10 @@ fn insert<'a>(order: &'a Order, mut branches: &mut Vec<Branch>, mut steps: Vec<u
         branches = behind;
     }
     let mut behind = Vec::new();
-    for &step in steps.iter().rev() {
-        behind = vec![Branch { key: order.key(step), touches: Some(order.touches(step)), behind, ticket: None }];
+    let instead = Instead { steps: &steps, last, is_reversed };
+    for (at, &step) in steps.iter().enumerate().rev() {
+        let touches = Some(order.touches_in(instead, at));
+        behind = vec![Branch { key: order.key(step), touches, behind, ticket: None }];
     }
     branches.append(&mut behind);
 }

@@ -110,6 +110,14 @@ pub(crate) struct Reversal {
     pub(crate) last: Past,
 }
 
+/// Steps in place of others, and what comes before the last of them. `is_reversed`: that one is taken earlier than in the run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Instead<'a> {
+    pub(crate) steps: &'a [usize],
+    pub(crate) last: &'a Past,
+    pub(crate) is_reversed: bool,
+}
+
 impl Order {
     /// The steps.
     pub(super) fn into_steps(self) -> Vec<Event> {
@@ -191,10 +199,6 @@ impl Order {
     /// What a step of the run touches.
     pub(super) fn touched(&self, step: usize) -> &[Access] {
         &self.run[step].touches
-    }
-
-    pub(crate) fn touches(&self, step: usize) -> Arc<[Access]> {
-        Arc::clone(&self.event(step).touches)
     }
 
     /// Every way to take two steps the other way round.
@@ -324,25 +328,30 @@ impl Order {
         !self.before[second].iter().any(|step| between(&step))
     }
 
+    /// What a step of a sequence touches there. An arrival that is taken earlier may come last.
+    pub(crate) fn touches_in(&self, Instead { steps, is_reversed, .. }: Instead<'_>, at: usize) -> Arc<[Access]> {
+        let touches = &self.event(steps[at]).touches;
+        match is_reversed && at + 1 == steps.len() && touches.iter().any(Access::is_refused) {
+            true => touches.iter().map(|access| access.answered()).collect(),
+            false => Arc::clone(touches),
+        }
+    }
+
     /// Whether a step can come first in a sequence that is equivalent to `steps`, or that `steps` is a part of. `last`: what comes
     /// before the last of them.
-    pub(crate) fn is_weak_initial(
-        &self,
-        key: u64,
-        touches: Option<&[Access]>,
-        (steps, last): (&[usize], &Past),
-    ) -> bool {
+    pub(crate) fn is_weak_initial(&self, key: u64, touches: Option<&[Access]>, instead: Instead<'_>) -> bool {
+        let Instead { steps, last, .. } = instead;
         match steps.iter().position(|&step| self.key(step) == key) {
             Some(at) => {
                 let before = if at + 1 == steps.len() { last } else { &self.before[steps[at]] };
                 !steps[..at].iter().any(|&earlier| before.contains(earlier))
             }
             None => touches.is_some_and(|touches| {
-                let conflicts = |&step: &usize| {
-                    let others = &self.event(step).touches;
-                    touches.iter().any(|access| others.iter().any(|other| access.conflicts(other)))
+                let changes = |at: usize| {
+                    let others = self.touches_in(instead, at);
+                    touches.iter().any(|one| others.iter().any(|other| one.changes(other) || other.changes(one)))
                 };
-                !steps.iter().any(conflicts)
+                !(0..steps.len()).any(changes)
             }),
         }
     }

@@ -314,6 +314,19 @@ impl Access {
         }
     }
 
+    /// Whether this is an arrival that does not come last.
+    pub(crate) fn is_refused(&self) -> bool {
+        matches!(self.touch, Touch::Fold(Fold::Arrives(_)))
+    }
+
+    /// The same, if it came last.
+    pub(crate) fn answered(&self) -> Access {
+        match self.touch {
+            Touch::Fold(Fold::Arrives(arrival)) => Access { touch: Touch::Last(arrival), ..*self },
+            _ => *self,
+        }
+    }
+
     /// Whether this arrival, which comes last, would not come last without `other`.
     pub(crate) fn is_last_behind(&self, other: &Access) -> bool {
         match (self.touch, other.touch) {

@@ -64,12 +64,18 @@ impl Machine {
         }
     }
 
+    /// Whether an atomic that gets the answer no follows another one that got it, with nothing between them.
+    pub(super) fn follows_refused(&self, (pe, word): (PeId, Span), arrival: Arrival) -> bool {
+        let refusal = self.kernels.refusals.0.get(&(pe, word.alloc, word.start));
+        refusal.is_some_and(|refusal| refusal.arrival == arrival && refusal.last == self.races.last_update(pe, word))
+    }
+
     /// What a word tells an agent whose atomic gets the answer no.
     pub(super) fn heard_refused(&mut self, agent: AgentId, (pe, word): (PeId, Span), arrival: Arrival) -> Heard {
-        let (key, last) = ((pe, word.alloc, word.start), self.races.last_update(pe, word));
-        let refusal = match self.kernels.refusals.0.remove(&key) {
-            Some(refusal) if refusal.arrival == arrival && refusal.last == last => refusal,
-            _ => Refusal { arrival, tells: Tells::of(&mut self.races, pe, word), last },
+        let (key, follows) = ((pe, word.alloc, word.start), self.follows_refused((pe, word), arrival));
+        let refusal = match self.kernels.refusals.0.remove(&key).filter(|_| follows) {
+            Some(refusal) => refusal,
+            None => Refusal { arrival, tells: Tells::of(&mut self.races, pe, word), last: None },
         };
         let heard = self.heard_as_of(agent, pe, &refusal.tells);
         self.kernels.refusals.0.insert(key, refusal);

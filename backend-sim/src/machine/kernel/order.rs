@@ -130,9 +130,11 @@ impl Machine {
         let agent = self.thread_acts(id, by);
         // who does not look at what an atomic has found cannot know what it comes after
         let reads = access.kind != AccessKind::Store && !access.commutes;
+        // nor can who gets the answer no, behind others who got it
+        let follows = refused.is_some_and(|arrival| self.follows_refused((pe, span), arrival));
         let how = match (writes, access.kind) {
             (false, _) => How::AtomicRead,
-            (true, AccessKind::Atomic(_)) if reads => How::AtomicFetch,
+            (true, AccessKind::Atomic(_)) if reads && !follows => How::AtomicFetch,
             (true, _) => How::AtomicUpdate,
         };
         let behind = if writes && is_peer_write { self.races.fenced_before(agent, pe) } else { None };
