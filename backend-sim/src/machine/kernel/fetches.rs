@@ -30,7 +30,7 @@ impl Machine {
         self.touch_scope(thread, transfer);
         let ticket = self.races.is_on().then(|| self.observe_issue(thread, transfer, asked));
         let peer = PeId(transfer.peer);
-        let (by_thread, own) = (self.takes_turns_by_thread(thread), ticket.clone());
+        let (by_thread, own) = (self.promises.in_order && self.takes_turns_by_thread(thread), ticket.clone());
         looking.begins = Begins::Issued(peer, ticket);
         let before = self.await_issued(thread, |races, rank, ticket| {
             let comes_after =
