@@ -109,21 +109,47 @@ impl View {
 
     /// Back to the start, keeping allocations.
     pub(super) fn reset(&mut self, pe: PeId, kind: Kind, nothing: &Rc<Clock>) {
-        // field by field: many threads of kernels begin in each run
-        (self.pe, self.kind) = (pe, kind);
-        (self.block, self.rank, self.made_by) = (None, 0, None);
-        (self.met, self.met_at) = (0, [0; 2]);
-        if !Rc::ptr_eq(&self.clock, nothing) {
-            self.clock = Rc::clone(nothing);
+        // field by field, as many threads of kernels begin in each run; none can be forgotten
+        let View {
+            pe: of,
+            kind: is,
+            block,
+            rank,
+            made_by,
+            met,
+            met_at,
+            clock,
+            issue,
+            mark,
+            began,
+            last,
+            site,
+            acted,
+            issued,
+            claimed,
+            stored,
+            wrote,
+            fence,
+            sent,
+            previous,
+            nbi_puts,
+            nbi,
+            log,
+        } = self;
+        (*of, *is) = (pe, kind);
+        (*block, *rank, *made_by) = (None, 0, None);
+        (*met, *met_at) = (0, [0; 2]);
+        if !Rc::ptr_eq(clock, nothing) {
+            *clock = Rc::clone(nothing);
         }
-        (self.issue, self.began) = (None, None);
-        (self.mark, self.last, self.site, self.acted) = (0, 0, 0, false);
-        (self.issued, self.claimed, self.stored, self.wrote) = (0, 0, 0, 0);
-        (self.fence, self.nbi) = (None, 0);
-        self.sent.clear();
-        self.previous.clear();
-        self.nbi_puts.clear();
-        self.log.clear();
+        (*issue, *began) = (None, None);
+        (*mark, *last, *site, *acted) = (0, 0, 0, false);
+        (*issued, *claimed, *stored, *wrote) = (0, 0, 0, 0);
+        (*fence, *nbi) = (None, 0);
+        sent.clear();
+        previous.clear();
+        nbi_puts.clear();
+        log.clear();
     }
 
     pub(super) fn is_host(&self) -> bool {
