@@ -184,7 +184,8 @@ fn a_search_of_kernels_that_ask_who_comes_last_ends() {
     assert!(small.get() > cases / 2, "only {} of {cases} were small enough", small.get());
 }
 
-/// An arrival that is taken earlier may come first where it did not: it is no arrival of any order then, and hides none of the others.
+/// A search takes an arrival earlier than in the run. There it may get the other answer, and then it does not commute with arrivals that it commuted with in the
+/// run. A search that did not know this missed an outcome.
 #[test]
 fn an_arrival_that_is_taken_earlier_may_come_first() {
     let arrive = |by, asks| Step::Arrive { word: 0, by, asks, tells: None };

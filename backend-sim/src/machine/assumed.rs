@@ -16,8 +16,8 @@
 //!
 //! **What quiets in kernels complete.** A proof assumes that the program is right where a thread's quiet completes, and its fence orders,
 //! only what the thread comes after ([`Quiet::Thread`](crate::Quiet)). Then it is right where they are about everything of the PE, too, because
-//! that orders more. The same holds where transfers arrive in the order of issue: it is assumed that those of two threads do only if
-//! the second comes after the issue of the first. Such a quiet is about the same in every order, so far fewer schedules differ. A run that fails ends this assumption.
+//! that orders more. Such a quiet is about the same in every order, so far fewer schedules differ. Likewise, where transfers arrive in the order of issue, a proof
+//! assumes that those of two threads do so only if the second comes after the issue of the first. A run that fails ends this assumption.
 //!
 //! **What is seen on paths** is assumed in `fabric.rs`, of words that are written in parts in `parts.rs`, of mbarriers in `phases.rs`, and of words by which
 //! loops can be told to give up in `assumed/sides.rs`.

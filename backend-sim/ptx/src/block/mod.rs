@@ -207,10 +207,11 @@ impl Block {
         Self::again(Spare::default(), module, kernel, launch, position)
     }
 
-    /// The same, with the allocations that another block has [left](Self::retire).
+    /// A block as [`new`](Self::new) makes it, in the allocations that another block has [left](Self::retire). That block may have run any kernel;
+    /// nothing of what it computed is there.
     ///
     /// # Errors
-    /// As above.
+    /// Those of [`new`](Self::new).
     pub fn again(
         spare: Spare,
         module: &Arc<Module>,
@@ -278,7 +279,7 @@ impl Block {
         })
     }
 
-    /// What the next block can use again.
+    /// Ends the block, and gives back its allocations for [another one](Self::again).
     pub fn retire(self) -> Spare {
         Spare { threads: self.threads, registers: self.registers }
     }
