@@ -131,3 +131,11 @@ fn a_lock_that_is_not_given_back_is_a_deadlock() {
         .unwrap();
     insta::assert_snapshot!(waits.join("\n"));
 }
+
+/// The compiler computes the number of the others again for each swap. The others come in any order, to each of two tiles.
+#[test]
+fn what_is_swapped_need_be_no_constant() {
+    for (others, orders) in [(1, 1), (2, 4), (3, 36)] {
+        assert_eq!(proved(1, runs("collects", others + 1, 2 * others as i32)).schedules, orders, "{others}");
+    }
+}

@@ -93,3 +93,21 @@ extern "C" __global__ void polls_by_atomics(int *words, int *sum, int *seen) {
 extern "C" __global__ void takes_tickets(int *next, int *last, int *) {
     for (int i = 0; i < 8; i++) last[threadIdx.x] = atomicAdd(next, 1);
 }
+
+// As in CUTLASS's stream-K: the last block waits until all others have added to a counter, which it then zeroes. What it looks for is no constant.
+extern "C" __global__ void collects(int *counts, int *sum, int *) {
+    const int others = gridDim.x - 1;
+    for (int tile = 0; tile < 2; tile++) {
+        if (blockIdx.x < others) {
+            __syncthreads();
+            if (threadIdx.x == 0) {
+                __threadfence();
+                atomicAdd(counts + tile, 1);
+            }
+        } else if (threadIdx.x == 0) {
+            while (atomicCAS(counts + tile, others, 0) != others) {}
+            __threadfence();
+            *sum = *sum + others;
+        }
+    }
+}

@@ -179,9 +179,15 @@ fn compare<'a>(text: &Text<'a>, load: usize, most: usize, found: &mut Vec<Decide
     let of_load = instruction.modifiers.last().and_then(|ty| Type::parse(ty))?;
     let has = |word: &str| instruction.modifiers.contains(&word);
     let operands: Vec<Operand<'a>> = swap.iter().map(|operand| text.known(scope, operand)).collect();
+    let is_same = |one: &Operand<'a>, (other, inner, at): (&Operand<'a>, Scope, usize)| match (one, other) {
+        (Operand::Name { name: one, offset: 0 }, Operand::Name { name: other, offset: 0 }) => {
+            text.are_same((text.name(scope, one), load), (text.name(inner, other), at))
+        }
+        (one, other) => one == other,
+    };
     let takes = match &operands[..] {
         _ if instruction.opcode == "ld" => Takes::Nothing,
-        [found, left] if has("cas") && found == left => Takes::Nothing,
+        [found, left] if has("cas") && is_same(found, (left, scope, load)) => Takes::Nothing,
         [found, _] if has("cas") => Takes::One(found.clone()),
         [left] if has("exch") => Takes::Any(left.clone(), of_load),
         [Operand::Bits(0)] => Takes::Nothing, // an addition, or the like
@@ -242,7 +248,11 @@ fn compare<'a>(text: &Text<'a>, load: usize, most: usize, found: &mut Vec<Decide
                 asked.extend(known_in(text, (scope, inner), operand)?);
             }
             is_alike.then_some(())?;
-            let (asked, takes, together) = (asked.clone(), takes.clone(), BTreeMap::new());
+            let takes = match &takes {
+                Takes::One(found) if is_same(found, (&against, inner, at)) => Takes::One(against.clone()),
+                takes => takes.clone(),
+            };
+            let (asked, together) = (asked.clone(), BTreeMap::new());
             let branches = branches.clone();
             found.push(Decides { at, branches, chain, view, ty, compare, against, asked, takes, together, is_alone });
             if found.len() == most || !matches!(found[0].takes, Takes::Nothing) {

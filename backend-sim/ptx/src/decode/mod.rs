@@ -33,6 +33,7 @@ mod text;
 mod together;
 mod twice;
 mod unused;
+mod values;
 mod video;
 mod votes;
 mod wide;

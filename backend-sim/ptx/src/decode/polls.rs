@@ -70,14 +70,15 @@ fn is_look(instruction: &Instruction<'_>) -> bool {
 }
 
 /// Whether two looks are at the same, for the same.
-fn is_alike(text: &Text<'_>, one: usize, other: usize) -> bool {
+fn is_alike<'a>(text: &Text<'a>, one: usize, other: usize) -> bool {
     let [(scope, one), (other_scope, other)] = [one, other].map(|at| text.body[at]);
-    let is_same = |(one, other): (&Operand<'_>, &Operand<'_>)| match (one, other) {
-        (Operand::Name { name, offset: 0 }, Operand::Name { name: other, offset: 0 }) => {
-            text.name(scope, name) == text.name(other_scope, other)
-        }
-        (one, other) => one == other,
-    };
+    let is_same =
+        |(one, other): (&Operand<'a>, &Operand<'a>)| match (text.known(scope, one), text.known(other_scope, other)) {
+            (Operand::Name { name, offset: 0 }, Operand::Name { name: other, offset: 0 }) => {
+                text.name(scope, name) == text.name(other_scope, other)
+            }
+            (one, other) => one == other,
+        };
     match (&one.operands[..], &other.operands[..]) {
         (
             [_, Operand::Address { base: Some(base), offset }, swapped @ ..],

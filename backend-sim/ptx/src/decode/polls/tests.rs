@@ -594,3 +594,4 @@ fn elements_may_be_compared_one_by_one() {
 mod ballots;
 mod calls;
 mod rounds;
+mod values;
