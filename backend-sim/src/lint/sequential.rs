@@ -32,6 +32,8 @@ pub(super) struct Sequential {
     others: BTreeMap<AgentId, Vec<(u64, Rc<Upto>)>>,
     words: BTreeMap<Word, Accessed>,
     fences: BTreeMap<AgentId, Vec<Fence>>,
+    /// Each agent's place in a [`Table`].
+    places: BTreeMap<AgentId, usize>,
     kept: usize,
 }
 
@@ -41,11 +43,32 @@ struct Fence {
     time: u64,
     scope: Scope,
     /// What comes before it by synchronization, and the writes that its agent has read.
-    known: Upto,
+    known: Table,
     seen: Rc<BTreeSet<Access>>,
     /// What sequential fences put before it: all that comes so before earlier fences of others.
-    ordered: Upto,
+    ordered: Table,
     ordered_seen: BTreeSet<Access>,
+}
+
+/// By an agent's place, one more than up to which moment; 0: nothing. A fence comes behind those of all threads of a block, and joins what each of them knows.
+#[derive(Clone, Debug, Default)]
+struct Table(Vec<u64>);
+
+impl Table {
+    fn get(&self, place: usize) -> Option<u64> {
+        self.0.get(place).and_then(|upto| upto.checked_sub(1))
+    }
+
+    fn len(&self) -> usize {
+        self.0.iter().filter(|upto| **upto > 0).count()
+    }
+
+    fn join(&mut self, other: &Table) {
+        if self.0.len() < other.0.len() {
+            self.0.resize(other.0.len(), 0);
+        }
+        self.0.iter_mut().zip(&other.0).for_each(|(upto, other)| *upto = (*upto).max(*other));
+    }
 }
 
 /// What comes before a word's next accesses. Nobody sees the order of two writes but by what is read.
@@ -116,8 +139,13 @@ impl Sequential {
     pub(super) fn fences(&mut self, agent: AgentId, scope: Scope, seen: Rc<BTreeSet<Access>>, races: &mut Detector) {
         let time = races.moment_of_its_own();
         let before = self.behind((agent, time), true, |of| races.steps_known(agent, of));
-        let known = |of: &AgentId| (*of, races.steps_known(agent, *of));
-        let known: Upto = self.in_kernels.keys().chain(self.others.keys()).map(known).collect();
+        let mut known = Table::default();
+        for &of in self.in_kernels.keys().chain(self.others.keys()) {
+            let next = self.places.len();
+            let place = *self.places.entry(of).or_insert(next);
+            known.0.resize(self.places.len(), 0);
+            known.0[place] = races.steps_known(agent, of) + 1;
+        }
         let own = self.fences.entry(agent).or_default().last();
         let (mut ordered, mut ordered_seen) =
             own.map(|fence| (fence.ordered.clone(), fence.ordered_seen.clone())).unwrap_or_default();
@@ -126,8 +154,8 @@ impl Sequential {
             let fits = |fence: &&Fence| fence.time <= upto && fence.scope >= least;
             let earlier = self.fences.get(&of).and_then(|fences| fences.iter().rev().find(fits));
             if let Some(earlier) = earlier.filter(|_| scope >= least) {
-                join(&mut ordered, &earlier.known);
-                join(&mut ordered, &earlier.ordered);
+                ordered.join(&earlier.known);
+                ordered.join(&earlier.ordered);
                 ordered_seen.extend(earlier.seen.iter().chain(&earlier.ordered_seen));
             }
         }
@@ -142,7 +170,7 @@ impl Sequential {
         self.fences.iter().any(|(&agent, fences)| {
             let upto = if agent == reader { u64::MAX } else { races.steps_known(reader, agent) };
             let last = last(fences, |fence| fence.time <= upto);
-            last.is_some_and(|last| is_behind(&last.ordered, write) || last.ordered_seen.contains(&write))
+            last.is_some_and(|last| self.is_in(&last.ordered, write) || last.ordered_seen.contains(&write))
         })
     }
 
@@ -155,13 +183,18 @@ impl Sequential {
             self.fences.iter().filter(|(other, _)| **other != one).any(|(&other, fences)| {
                 let least = races.scope_of_both(one, other);
                 let is_behind_write = |fence: &&Fence| {
-                    fence.scope >= least && (is_behind(&fence.known, write) || fence.seen.contains(&write))
+                    fence.scope >= least && (self.is_in(&fence.known, write) || fence.seen.contains(&write))
                 };
-                let upto = before.known.get(&one);
-                let is_ordered = |fence: &Fence| upto.is_some_and(|&upto| is_behind(&fence.ordered, (one, upto)));
+                let upto = self.places.get(&one).and_then(|&place| before.known.get(place));
+                let is_ordered = |fence: &Fence| upto.is_some_and(|upto| self.is_in(&fence.ordered, (one, upto)));
                 before.scope >= least && fences.iter().find(is_behind_write).is_some_and(|fence| !is_ordered(fence))
             })
         })
+    }
+
+    /// Whether what comes behind all of a table comes behind an access.
+    fn is_in(&self, table: &Table, (agent, time): Access) -> bool {
+        self.places.get(&agent).and_then(|&place| table.get(place)).is_some_and(|upto| upto >= time)
     }
 
     /// Whether so much is kept that no more is.
