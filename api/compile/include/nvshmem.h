@@ -22,6 +22,24 @@ typedef unsigned int uint32_t;
 typedef unsigned long long uint64_t;
 typedef unsigned long long uintptr_t;
 typedef decltype(static_cast<char *>(nullptr) - static_cast<char *>(nullptr)) ptrdiff_t;
+/* Calls return SIZE_MAX for "none". The words are those of <cuda/std/cstdint> and <cuda/std/climits>, which may be included before or behind this. */
+#ifndef INT_MAX
+#define INT_MIN (-INT_MAX - 1)
+#define INT_MAX 0x7fffffff
+#define UINT_MAX 0xffffffff
+#define LLONG_MIN (-LLONG_MAX - 1)
+#define LLONG_MAX 0x7fffffffffffffffLL
+#define ULLONG_MAX 0xffffffffffffffffUL
+#endif
+#ifndef SIZE_MAX
+#define INT32_MIN INT_MIN
+#define INT64_MIN LLONG_MIN
+#define INT32_MAX INT_MAX
+#define INT64_MAX LLONG_MAX
+#define UINT32_MAX UINT_MAX
+#define UINT64_MAX ULLONG_MAX
+#define SIZE_MAX UINT64_MAX
+#endif
 #else
 #include <stddef.h>
 #include <stdint.h>

@@ -69,6 +69,29 @@ fn names_that_are_macros_and_constants_in_nvshmems_headers_are_so_here() {
     assert!(ptx.text().contains("nvshmem_team_sync") && !ptx.text().contains("nvshmem_sync"), "{}", ptx.text());
 }
 
+/// A wait for any of several words returns `SIZE_MAX` where it waits for none. CUDA's headers define the limits, too, before or behind those of NVSHMEM.
+#[test]
+fn the_limits_of_numbers_have_their_names() {
+    let Some(options) = nvrtc() else { return };
+    let nvshmem = "#include <nvshmem.h>\n";
+    let asserts = "static_assert(SIZE_MAX == ~size_t(0) && UINT64_MAX == ~0ull && INT64_MAX == ~0ull >> 1, \"\");\n\
+                   static_assert(INT_MIN == INT32_MIN && INT32_MIN == -2147483648ll && UINT32_MAX == ~0u, \"\");\n\
+                   __global__ void k(size_t *none) { *none = SIZE_MAX; }\n";
+    assert!(compiled(&format!("{nvshmem}{asserts}"), &options).warnings().is_empty());
+    let wheels = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/wheels");
+    let headers = wheels.join("nvidia-cuda-cccl-13.0.85/nvidia/cu13/include/cccl");
+    let runtime = wheels.join("nvidia-cuda-runtime-13.0.96/nvidia/cu13/include");
+    if !headers.is_dir() || !runtime.is_dir() {
+        return println!("not run: no headers of CUDA (ci/wheels cuda)");
+    }
+    let (options, cuda) =
+        (options.include(headers).include(runtime), "#include <cuda/std/limits>\n#include <cuda/std/cstdint>\n");
+    for headers in [format!("{nvshmem}{cuda}"), format!("{cuda}{nvshmem}")] {
+        let ptx = compiled(&format!("{headers}#include <cuda/std/climits>\n{asserts}"), &options);
+        assert!(ptx.warnings().is_empty(), "{headers}: {:?}", ptx.warnings());
+    }
+}
+
 /// Set in a process that [`run_alone`] has started.
 const ALONE: &str = "ONESIDED_TEST_ALONE";
 
