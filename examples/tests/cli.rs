@@ -330,7 +330,7 @@ fn what_cannot_run_is_an_error() {
         (&["--backend", "nvshmem", "--like", "nvshmem"], "--like is about the simulator"),
         (&["--backend", "nvshmem", "--timeout", "0"], "expected a whole number from 1 to 86400"),
         (&["--mps"], "--mps is about GPUs: it needs --backend nvshmem"),
-        (&["--gpus", "0,1"], "expected a number of GPUs"),
+        (&["--gpus", "0,1"], "a list of GPUs needs --backend nvshmem"),
         (&["--trace", "/no/such/folder/trace.json"], "cannot write"),
         (&["--trace", "a.json", "--json", "a.json"], "--trace and --json both name a.json"),
         (&["--replay", "nonsense"], "is not a schedule"),

@@ -310,6 +310,9 @@ fn other_arguments(facts: &Facts, own: &Own, schedule: &Schedule) -> String {
 /// Reads `--gpus` for the simulator: a count, because simulated GPUs have no numbers.
 fn number_of_gpus(text: &str) -> Result<usize, String> {
     let most = 32_000;
+    if text.contains(',') {
+        return Err(format!("--gpus {text}: a list of GPUs needs --backend nvshmem; simulated ones have no numbers"));
+    }
     let number = text.parse().ok().filter(|number| (1..=most).contains(number));
     number.ok_or_else(|| format!("--gpus {text}: expected a number of GPUs from 1 to {most}"))
 }
@@ -466,7 +469,7 @@ pub(super) mod test {
             ("--replay nonsense", "is not a schedule"),
             ("-n 0", "'0' for '--pes <N>': expected a whole number from 1 to 32000"),
             ("--like sim", "invalid value 'sim'"),
-            ("--gpus 0,1", "expected a number of GPUs"),
+            ("--gpus 0,1", "--gpus 0,1: a list of GPUs needs --backend nvshmem"),
             ("--mps", "--mps is about GPUs: it needs --backend nvshmem"),
             ("--timeout 3", "needs --backend nvshmem"),
             ("--fabric network", "--fabric is about GPUs: it needs --backend nvshmem"),

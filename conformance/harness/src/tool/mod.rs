@@ -25,13 +25,20 @@ use serde_json::Value;
 /// this crate.
 pub fn schedule(text: &str) -> Result<Schedule, String> {
     let parse = |text: &str| {
-        let why = |error: onesided::Error| error.message().replace(text, &shortened(text));
-        text.parse().map_err(why)
+        let (quoted, shorter) = (format!("{text:?}"), format!("{:?}", shortened(text)));
+        text.parse().map_err(|error: onesided::Error| error.message().replace(&quoted, &shorter))
     };
     let Some(file) = text.strip_prefix('@') else { return parse(text) };
+    if file.is_empty() {
+        return Err("the name of a file is missing behind @".to_string());
+    }
     let said = read(file).map_err(|why| format!("cannot read {file}: {why}"))?;
     if !said.trim_start().starts_with('{') {
-        return parse(said.trim()).map_err(|why| format!("{file}: {why}"));
+        let line = said.trim();
+        return match line.contains('\n') {
+            true => Err(format!("{file} has several lines, and a schedule is one")),
+            false => parse(line).map_err(|why| format!("{file}: {why}")),
+        };
     }
     let json: Value = serde_json::from_str(&said).map_err(|why| format!("{file} is broken JSON: {why}"))?;
     let places = ["/schedule", "/finding/schedule", "/run/schedule", "/differing/schedule"]; // of files, of summaries
@@ -87,13 +94,19 @@ mod tests {
         for text in [format!("{line}\n"), of(&quoted), format!(r#"{{ "finding": {} }}"#, of(&quoted))] {
             assert_eq!(read(&text).unwrap(), line);
         }
-        for (text, why) in
-            [("nonsense", "is not a schedule"), ("{", "is broken JSON"), (&of("null"), "has no schedule")]
-        {
+        for (text, why) in [
+            ("nonsense", "is not a schedule"),
+            ("{", "is broken JSON"),
+            (&of("null"), "has no schedule"),
+            ("a letter\nof two lines", "has several lines, and a schedule is one"),
+        ] {
             let error = read(text).unwrap_err();
             assert!(error.contains(why) && error.contains("file"), "{error}");
         }
-        assert!(read(&"x".repeat(1_000_000)).unwrap_err().len() < 1000);
+        for long in ["x", "\t"] {
+            assert!(read(&format!("x{}x", long.repeat(1_000_000))).unwrap_err().len() < 1500);
+        }
+        assert!(schedule("@").unwrap_err().starts_with("the name of a file is missing"));
         assert!(schedule("@/no/such/file").unwrap_err().starts_with("cannot read /no/such/file: "));
     }
 
