@@ -83,6 +83,10 @@ fn a_program_has_options_and_a_precondition() -> std::result::Result<(), Failed>
     run("pairs", &["--elements", "x"]).expect(2, "invalid value 'x' for '--elements <ELEMENTS>'")?;
     run("pairs", &["--pes", "3"]).expect(2, "error: pairs cannot run on 3 PEs: it needs an even number\n")?;
     run("pairs", &["--pes", "3", "--backend", "nvshmem"]).expect(2, "error: pairs cannot run on 3 PEs")?;
+    // A number of PEs that it suggests is one with which it can run.
+    run("pairs", &["--pes", "12", "--schedules", "2"])
+        .expect(0, "\nNext: --all (every schedule), --pes 4 (fewer PEs), ")?;
+    run("pairs", &["--schedules", "2"]).expect(0, "\nNext: --all (every schedule), --pes 8 (more PEs), ")?;
 
     // A finding comes back with the options of the program, which may have blanks, and with no others.
     let said = run("pairs", &["--words", "nothing at all", "--elements", "2"]);

@@ -589,5 +589,8 @@ fn the_race_that_changes_a_result_comes_first() -> std::result::Result<(), Faile
         return Err(said.out.into());
     }
     said.expect(1, "one more pair of calls races")?;
+    let noted = run("two races", &["--races", "note", "--schedules", "1"]);
+    noted.expect(0, "\nnote: accesses race, which is no finding with --races note: data race: ")?;
+    noted.expect(0, "\n    one more pair of calls races (--all-races prints both)\n")?;
     said.expect(1, "It matters: PE 1 returns \"found 0\" instead of \"found 7\"")
 }

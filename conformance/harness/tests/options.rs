@@ -18,6 +18,8 @@ tests! {
     a_mark_that_stands_for_no_race_is_noted,
     a_search_can_leave_less_out,
     robustness_is_written_to_files,
+    calls_that_are_not_needed_were_tried_alone,
+    every_field_of_a_summary_is_documented,
 }
 
 /// Runs the program of that name.
@@ -28,6 +30,7 @@ fn play(name: &str) -> ExitCode {
         FirstSignal::NAME => onesided_harness::main(FirstSignal),
         AnyWinner::NAME => onesided_harness::main(AnyWinner),
         NoRace::NAME => onesided_harness::main(NoRace),
+        MeetsTwice::NAME => onesided_harness::main(MeetsTwice),
         other => panic!("{other} is no program of this file"),
     }
 }
@@ -150,5 +153,52 @@ fn robustness_is_written_to_files() -> std::result::Result<(), Failed> {
     let (summary, found) = (read(&json), read(&finding));
     assert_eq!((&summary["robust"], &summary["run"]), (&true.into(), &serde_json::Value::Null));
     assert_eq!(found["verdict"]["outcome"], "finished");
+    Ok(())
+}
+
+// One of the barriers is enough.
+program!(MeetsTwice, "meets twice", 2, |pe| {
+    let word = pe.alloc_zeroed::<u64>(1)?;
+    pe.host().p(&word, 7, 1 - pe.my_pe())?;
+    pe.host().barrier_all()?;
+    pe.host().barrier_all()?;
+    onesided::expect_eq(pe.read_one(&word)?, 7, "the word")?;
+    pe.free(word)?;
+    Ok(String::new())
+});
+
+fn calls_that_are_not_needed_were_tried_alone() -> std::result::Result<(), Failed> {
+    let note = "note: each was tried alone; without one of them, another may be needed\n";
+    let said = run("meets twice", &["--weaken"]);
+    said.expect(0, note)?;
+    assert_eq!(said.out.matches(": removable for 2 PEs: proved\n").count(), 2, "{}", said.out);
+    let needed = run("no race", &["--weaken"]); // its barrier is not needed, and there is no other call
+    needed.expect(0, ": removable for 2 PEs: proved\n")?;
+    assert!(!needed.out.contains(note), "{}", needed.out);
+    Ok(())
+}
+
+/// The README has a table for each form of what `--json` writes.
+fn every_field_of_a_summary_is_documented() -> std::result::Result<(), Failed> {
+    let readme = include_str!("../README.md");
+    let section = |schema: &str| {
+        let (_, behind) = readme.split_once(&format!("**`{schema}`**")).expect("a section");
+        behind.split("\n**`").next().expect("its text")
+    };
+    for (options, schema) in [
+        (&["--all", "--races", "note"][..], "onesided-run/2"),
+        (&["--robust"], "onesided-robust/1"),
+        (&["--pes", "2..3"], "onesided-table/1"),
+    ] {
+        let said = run("buffers", &[options, &["--json", "-"]].concat());
+        let summary: serde_json::Value = serde_json::from_str(&said.out)?;
+        assert_eq!(summary["schema"], schema);
+        for (form, fields) in [(schema, &summary), ("onesided-run/2", &summary["rows"][0])] {
+            let names =
+                fields.as_object().into_iter().flat_map(|fields| fields.keys()).filter(|name| *name != "schema");
+            let unknown: Vec<_> = names.filter(|name| !section(form).contains(&format!("`{name}`"))).collect();
+            assert!(unknown.is_empty(), "{form}: {unknown:?}");
+        }
+    }
     Ok(())
 }

@@ -235,7 +235,10 @@ fn start<P: Program + Sync>(
                 interrupt::watch();
                 say_if_launched();
                 facts.say_if_on_one_core();
-                if plan.robust { robust::run(&facts, main, plan) } else { follow(&facts, main, plan) }
+                match plan.robust {
+                    true => robust::run(&facts, main, plan),
+                    false => follow(&facts, (main, &|pes| program.precondition(pes)), plan),
+                }
             }
         },
         Asked::Table(table) => {
@@ -357,12 +360,16 @@ fn record(
 }
 
 /// Runs the plan on the simulator and writes the files.
-fn follow(facts: &Facts, main: Main<'_>, plan: &Plan) -> std::result::Result<ExitCode, String> {
+fn follow(
+    facts: &Facts,
+    (main, precondition): (Main<'_>, Precondition<'_>),
+    plan: &Plan,
+) -> std::result::Result<ExitCode, String> {
     // Before the long run, so that no result is lost to a wrong path.
     let [trace, summary, finding, report] = plan.output.prepare()?;
 
     let done = run::run(main, plan);
-    report::print(facts, plan, &done);
+    report::print(facts, precondition, plan, &done);
     // The small file first: a second signal ends the process within a long one.
     if let Some(summary) = summary {
         summary.finish(|out| writeln!(out, "{:#}", json::summary(facts, plan, &done)))?;

@@ -28,6 +28,10 @@ pub(super) const BEHIND: u64 = 20_000;
 pub(super) const COVERED: u64 = 2_000;
 /// The most PEs and nodes of a simulation.
 const MOST: u64 = 32_000;
+/// The longest `--time`, in seconds: a year.
+pub(super) const MOST_TIME: u64 = 31_536_000;
+/// The most `--memory`: 1T.
+pub(super) const MOST_MEMORY: usize = 1 << 40;
 
 // No groups: a program's own struct may have any name.
 #[derive(Clone, Debug, Args)]
@@ -124,7 +128,7 @@ pub(super) struct Search {
     #[arg(long, value_name = "S", conflicts_with = "all", value_parser = whole::<u64>(0, u64::MAX))]
     pub(super) seed: Option<u64>,
     /// End the search, and what explains a finding, after S seconds, with what was found until then
-    #[arg(long, value_name = "S", value_parser = seconds(31_536_000))]
+    #[arg(long, value_name = "S", value_parser = seconds(MOST_TIME))]
     pub(super) time: Option<Duration>,
     /// Use N cores [default: all]. What is found does not depend on it
     #[arg(long, value_name = "N", value_parser = whole::<usize>(1, 4096))]

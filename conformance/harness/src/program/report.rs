@@ -3,13 +3,15 @@
 use std::time::Duration;
 
 use onesided::count;
-use onesided_sim::{Bound, Explore, Explored, IntendedRaces, Lint, LintKind, Run, Strategy, Verdict, VerdictKind};
+use onesided_sim::{
+    Bound, Enough, Explore, Explored, IntendedRaces, Lint, LintKind, Run, Strategy, Verdict, VerdictKind,
+};
 
-use super::Facts;
 use super::colour::coloured;
 use super::next::next;
 use super::plan::{Plan, Search};
 use super::run::{Done, End};
+use super::{Facts, Precondition};
 use crate::say;
 use crate::tool::duration;
 use crate::tool::say::is_terminal;
@@ -21,7 +23,7 @@ macro_rules! show {
 }
 
 /// Prints the finding if there is one, and a few lines about what was done.
-pub(super) fn print(facts: &Facts, plan: &Plan, done: &Done) {
+pub(super) fn print(facts: &Facts, precondition: Precondition<'_>, plan: &Plan, done: &Done) {
     // below the lines of the PEs, if they have said something
     let apart = if done.lines.iter().flatten().any(|line| !line.is_empty()) { "\n" } else { "" };
     match (&done.end, &done.recorded) {
@@ -36,7 +38,7 @@ pub(super) fn print(facts: &Facts, plan: &Plan, done: &Done) {
             note_races(plan, done);
             note_lints(plan, done);
             say!("Every PE checks that {}.", facts.checks);
-            show!("Next: {}", next(facts, plan, done));
+            show!("Next: {}", next(facts, precondition, plan, done));
         }
         _ => {
             show!("{apart}{}", summary(facts, plan, done));
@@ -55,7 +57,7 @@ pub(super) fn print(facts: &Facts, plan: &Plan, done: &Done) {
             note_lints(plan, done);
             let checks = if done.explored.schedules > 0 { "checked" } else { "checks" }; // none has ended
             say!("Every PE {checks} that {}.", facts.checks);
-            show!("Next: {}", next(facts, plan, done));
+            show!("Next: {}", next(facts, precondition, plan, done));
         }
     }
 }
@@ -70,7 +72,9 @@ fn weakened(plan: &Plan, done: &Done) {
         return;
     }
     done.weaker.iter().for_each(|weaker| say!("{}", weaker.in_words(plan.config.pes)));
-    say!("note: each was tried alone; without one of them, another may be needed");
+    if done.weaker.iter().filter(|weaker| matches!(weaker.enough, Enough::Nothing(_) | Enough::Call(..))).count() > 1 {
+        say!("note: each was tried alone; without one of them, another may be needed");
+    }
 }
 
 /// Notes what the program uses that GPUs do not have. With `--like`, the simulator has refused it already.
@@ -97,13 +101,12 @@ fn note_unwritten(done: &Done) {
 /// Notes races that are no findings.
 fn note_races(plan: &Plan, done: &Done) {
     let [first, others @ ..] = &done.noted[..] else { return };
-    let more = if others.is_empty() { String::new() } else { format!(" and {} more", others.len()) };
-    show!(
-        "note: accesses race, which is no finding with --races note: {first}{}",
-        if plan.all_races { "" } else { &more }
-    );
-    if plan.all_races {
-        others.iter().for_each(|race| show!("  {race}"));
+    show!("note: accesses race, which is no finding with --races note: {first}");
+    match others {
+        others if plan.all_races => others.iter().for_each(|race| show!("  {race}")),
+        [] => {}
+        [_] => show!("    one more pair of calls races (--all-races prints both)"),
+        others => show!("    {} more pairs of calls race (--all-races prints all)", others.len()),
     }
 }
 
