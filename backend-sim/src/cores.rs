@@ -9,6 +9,7 @@ use onesided::{Pe, Result};
 use crate::crew::with_helpers;
 use crate::explain::{Critical, CriticalJob, Effort, Fixes, TrialJob, Weaker};
 use crate::explore::Attempted;
+use crate::mappings::cores_that_fit;
 use crate::pe::{Sim, SimProcess};
 use crate::robust::{self, Robustness};
 use crate::search::{Explore, Explored};
@@ -25,7 +26,8 @@ pub struct Cores<'a> {
 }
 
 impl Simulation {
-    /// The same simulation on so many cores; `None`: on all that this process may use.
+    /// The same simulation on so many cores; `None`: on all that this process may use. With many PEs there may be fewer: the
+    /// operating system limits how many stacks a process can have.
     ///
     /// ```
     /// use onesided::{Backend, Pe, Result};
@@ -51,6 +53,7 @@ impl Simulation {
     /// ```
     pub fn on_cores(&mut self, cores: Option<usize>) -> Cores<'_> {
         let cores = cores.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
+        let cores = cores_that_fit(cores, self.config().pes);
         Cores { simulation: self, helpers: cores.saturating_sub(1) }
     }
 }

@@ -21,6 +21,7 @@ use onesided::{At, Error, ErrorKind, Foreign, Place, Result};
 use crate::explain::Edits;
 use crate::kernel::ChangeAt;
 use crate::machine::{AgentId, Machine, PeId, Progress};
+use crate::mappings;
 use crate::request::{Call, Reply};
 
 /// A host returns its program's result, or what it panicked with.
@@ -527,8 +528,9 @@ impl Stacks {
         if let Some(stack) = self.spare.pop() {
             return Ok(stack);
         }
-        let stack = DefaultStack::new(self.size)
-            .map_err(|error| format!("no memory for the stack of PE {pe} ({} bytes): {error}", self.size))?;
+        let stack = DefaultStack::new(self.size).map_err(|error| {
+            format!("no memory for the stack of PE {pe} ({} bytes): {error}{}", self.size, mappings::advice())
+        })?;
         Ok(PeStack { stack, lowered: (pe as usize * STAGGER) % PAGE })
     }
 

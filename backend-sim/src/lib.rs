@@ -29,6 +29,7 @@
 //! | `kernel/` | what kernels ask of NVSHMEM: names of device functions and their arguments |
 //! | `heap.rs`, `reduce.rs` | symmetric memory; arithmetic of reductions |
 //! | `coroutine.rs` | PEs as coroutines: how they start, wait and end ([`Ending`]); [`Pulse`] |
+//! | `mappings.rs` | how many stacks a process can have |
 //! | `example.rs` | runs the examples in the API's documentation |
 
 mod config;
@@ -54,6 +55,7 @@ mod last_words {
 mod limits;
 mod lint;
 mod machine;
+mod mappings;
 mod mix;
 mod panics;
 mod pe;

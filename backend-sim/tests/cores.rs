@@ -287,3 +287,18 @@ fn a_search_for_robustness_can_be_stopped() {
     let found = simulation.on_cores(Some(2)).robustness(1000, tickets).unwrap();
     assert_eq!((found.is_complete(), found.searches[0].bound), (false, Some(Bound::Stopped)));
 }
+
+/// More stacks than an operating system lets one process have: then there are fewer cores, and the same result.
+#[test]
+fn many_pes_on_many_cores_do_not_run_out_of_stacks() {
+    let mut simulation = Simulation::new(Config::pes(1500)).unwrap();
+    let program = |pe: &Pe<Sim>| pe.host().barrier_all();
+    let mut cores = simulation.on_cores(Some(64));
+    if let Ok(most) = std::fs::read_to_string("/proc/sys/vm/max_map_count") {
+        let used: usize = format!("{cores:?}").split(' ').find_map(|word| word.parse().ok()).unwrap();
+        let most: usize = most.trim().parse().unwrap();
+        assert!(used == 1 || used * 1500 * 2 <= most / 2, "{cores:?}"); // a stack and its guard page
+    }
+    let explored = cores.explore(Explore::random(64, 0), program, |_| ControlFlow::Continue(())).unwrap();
+    assert_eq!((explored.schedules, explored.findings), (64, 0));
+}
