@@ -29,6 +29,7 @@ mod ineffective;
 mod intended;
 mod kernel_aborts;
 mod kernel_advice;
+mod kernel_arguments;
 mod kernel_arrivals;
 mod kernel_besides;
 mod kernel_boundaries;

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use super::print;
 use super::shared::{By, Touch};
 use super::thread::{State, Thread};
-use super::{Block, FaultKind, Halt, Stop, Who};
+use super::{Block, Fault, FaultKind, Halt, Stop, Who};
 use crate::decode::window;
 use crate::module::{Group, Module, Place};
 use crate::op::{CallSite, Memory};
 use crate::types::Space;
-use crate::world::{AccessKind, World};
+use crate::world::{AccessKind, World, is_shared};
 
 /// A call of an external function, by a thread or by a group that has arrived with equal arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -107,17 +107,57 @@ impl Block {
         }
     }
 
+    /// A call has read such bytes: what is shared memory was read by its first thread.
+    ///
+    /// # Errors
+    /// A race, or bytes that nobody has written.
+    pub fn call_reads(
+        &mut self,
+        world: &mut impl World,
+        call: &Call,
+        address: u64,
+        bytes: usize,
+    ) -> Result<(), Box<Fault>> {
+        match is_shared(address) && self.read_own(call, address, bytes).is_some() {
+            true => self.touched_by_call(world, address, bytes, Touch::read(call.threads[0], call.place, By::Thread)),
+            false => Ok(()),
+        }
+    }
+
+    fn touched_by_call(
+        &mut self,
+        world: &mut impl World,
+        address: u64,
+        bytes: usize,
+        touch: Touch,
+    ) -> Result<(), Box<Fault>> {
+        let at = self.blocks.place(touch.thread, address & (window::SHARED - 1)) as usize;
+        self.touch(world, at, bytes, touch).map_err(|halt| match *halt {
+            Stop::Fault(fault) => fault,
+            other => unreachable!("an access was checked, not made: {other:?}"),
+        })
+    }
+
     /// Writes to the block's own memory that an argument of a call points to, before the call is answered. If that is local memory, it writes to that of each
-    /// calling thread. False if not all bytes lie within such memory; then nothing was written.
-    pub fn write_own(&mut self, call: &Call, address: u64, bytes: &[u8]) -> bool {
+    /// calling thread; if it is shared memory, its first thread writes. False if not all bytes lie within such memory; then nothing was written.
+    ///
+    /// # Errors
+    /// A race; nothing was written.
+    pub fn write_own(
+        &mut self,
+        world: &mut impl World,
+        call: &Call,
+        address: u64,
+        bytes: &[u8],
+    ) -> Result<bool, Box<Fault>> {
         if self.read_own(call, address, bytes.len()).is_none() {
-            return false;
+            return Ok(false);
         }
         let (at, thread) = ((address & (window::SHARED - 1)) as usize, call.threads[0]);
         if address & !(window::SHARED - 1) == window::LOCAL {
             let mut memories = call.threads.iter().map(|&thread| self.threads[thread].local.get(at..at + bytes.len()));
             if memories.any(|memory| memory.is_none()) {
-                return false;
+                return Ok(false);
             }
             for &thread in &call.threads {
                 let thread = &mut self.threads[thread];
@@ -127,15 +167,13 @@ impl Block {
                     thread.local[at..at + bytes.len()].copy_from_slice(bytes);
                 }
             }
-            return true;
+            return Ok(true);
         }
+        self.touched_by_call(world, address, bytes.len(), Touch::write(thread, call.place, By::Thread))?;
         let at = self.blocks.place(thread, at as u64) as usize;
         self.shared.bytes[at..at + bytes.len()].copy_from_slice(bytes);
-        // It counts as a write of the calling thread, later than any moment that the world knows of.
-        let touch = Touch::write(thread, call.place, By::Thread);
-        self.shared.touch(at, bytes.len(), (touch, u64::MAX), &self.order, None);
         self.wake(window::SHARED + at as u64, bytes.len() as u64, self.changes.now);
-        true
+        Ok(true)
     }
 
     /// A thread prints.

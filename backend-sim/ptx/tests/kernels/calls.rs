@@ -157,9 +157,9 @@ fn structures_are_arguments_and_results() {
                 let arguments: Vec<u64> = (0..call.layout.len()).map(|index| call.argument(index)).collect();
                 if call.name == "nvshmem_uint64_wait_until_some" {
                     assert_eq!(block.read_own(&call, arguments[0], 8), None); // global
-                    assert!(block.write_own(&call, arguments[2], &1_u64.to_le_bytes()));
+                    assert!(block.write_own(&mut loaded.memory, &call, arguments[2], &1_u64.to_le_bytes()).unwrap());
                     assert_eq!(block.read_own(&call, arguments[2], 8), Some(&1_u64.to_le_bytes()[..]));
-                    assert!(!block.write_own(&call, arguments[2] + 16, &[0])); // behind the array
+                    assert!(!block.write_own(&mut loaded.memory, &call, arguments[2] + 16, &[0]).unwrap()); // behind the array
                 }
                 let result = if call.name == "nvshmem_half_g" { 0x4000 } else { 2 }; // 2.0
                 block.reply(&call, result, None);

@@ -1,13 +1,17 @@
 //! Calls of NVSHMEM's device functions: each becomes an operation of the thread that makes it, or an answer at once.
 
+use std::cell::RefCell;
+use std::sync::Arc;
+
 use onesided::backend::{Against, Effect, Moves, Op, Span, TeamId, Transfer, Values, Wait};
 use onesided::{At, Members};
-use onesided_ptx::{Block, Call, Sync, Type};
+use onesided_ptx::{Block, Call, Fault, Sync, Type};
 
 use super::super::agent::{Agent, OwnedValues, State, Task, Work};
 use super::super::claim::{Claimed, Completes};
 use super::super::ids::{AgentId, BlockId, PeId};
 use super::super::{Machine, Object, Progress};
+use super::world::KernelWorld;
 use super::{Running, address};
 use crate::kernel::{Convention, Form, Function, NO_INDEX, Request, Resolve, Select, Wanted};
 use crate::race::How;
@@ -91,6 +95,8 @@ struct Resolver<'m> {
     pe: PeId,
     block: &'m Block,
     call: &'m Call,
+    /// What the call has read through its arguments: addresses and bytes.
+    read: RefCell<Vec<(u64, usize)>>,
 }
 
 impl Resolve for Resolver<'_> {
@@ -117,6 +123,7 @@ impl Resolve for Resolver<'_> {
     }
 
     fn read(&self, address: u64, bytes: usize) -> Result<Vec<u8>, String> {
+        self.read.borrow_mut().push((address, bytes));
         if let Some(own) = self.block.read_own(self.call, address, bytes) {
             return Ok(own.to_vec());
         }
@@ -145,14 +152,17 @@ impl Machine {
     /// A thread, or a group that has met, calls an external function.
     pub(super) fn call_of_thread(&mut self, block_agent: AgentId, call: Call) {
         let id = self.block_of(block_agent);
-        let launched = std::sync::Arc::clone(&self.kernels.blocks[id].launched);
+        let launched = Arc::clone(&self.kernels.blocks[id].launched);
         let function = &launched.code.functions[call.external];
         let at = launched.code.at(call.place);
-        let request = self.request_of(id, function, &call);
+        let (request, read) = self.request_of(id, function, &call);
         let request = match request {
             Ok(request) => request,
             Err(why) => return self.call_refused(block_agent, &call, at, &why),
         };
+        if !self.reads_of_call((id, function), &call, &read) {
+            return;
+        }
         let pe = self.agents[block_agent].pe;
         match request {
             // such a call does nothing that others see: a loop around it waits for something else
@@ -168,21 +178,15 @@ impl Machine {
                 self.answer_thread(id, &call, function, value, Some(&[]));
             }
             Request::Write(parts) => {
-                for (address, bytes) in parts {
-                    if let Err(why) = self.write_back(id, &call, address, &bytes) {
-                        return self.call_refused(block_agent, &call, at, &why);
-                    }
+                if parts.iter().all(|(address, bytes)| self.write_back((id, function), &call, *address, bytes)) {
+                    self.answer_thread(id, &call, function, 0, None);
                 }
-                self.answer_thread(id, &call, function, 0, None);
             }
             Request::Region(asked) => {
                 let (value, stored) = self.kernels.blocks[id].regions.call(asked);
-                if let Some((address, bytes)) = stored
-                    && let Err(why) = self.write_back(id, &call, address, &bytes)
-                {
-                    return self.call_refused(block_agent, &call, at, &why);
+                if stored.is_none_or(|(address, bytes)| self.write_back((id, function), &call, address, &bytes)) {
+                    self.answer_thread(id, &call, function, value, None);
                 }
-                self.answer_thread(id, &call, function, value, None);
             }
             // its thread is never answered
             Request::Exit(status) => self.exit_in_kernel(block_agent, &call, status, at),
@@ -199,11 +203,24 @@ impl Machine {
         }
     }
 
-    fn request_of(&self, id: BlockId, function: &Function, call: &Call) -> Result<Request, String> {
+    /// What a call asks for, and what it has read through its arguments.
+    fn request_of(
+        &self,
+        id: BlockId,
+        function: &Function,
+        call: &Call,
+    ) -> (Result<Request, String>, Vec<(u64, usize)>) {
         let running = &self.kernels.blocks[id];
         let block = running.block.as_deref().expect("its turn is over");
-        let resolver = Resolver { machine: self, pe: self.agents[running.agent].pe, block, call };
-        let values = match function.convention {
+        let pe = self.agents[running.agent].pe;
+        let resolver = Resolver { machine: self, pe, block, call, read: RefCell::default() };
+        let request = self.values_of(function, &resolver).and_then(|values| function.request(&values, &resolver));
+        (request, resolver.read.into_inner())
+    }
+
+    fn values_of(&self, function: &Function, resolver: &Resolver<'_>) -> Result<Vec<u64>, String> {
+        let call = resolver.call;
+        Ok(match function.convention {
             Convention::C => (0..call.layout.len()).map(|index| call.argument(index)).collect(),
             Convention::Numba => (1..call.layout.len()).map(|index| call.argument(index)).collect(),
             Convention::References => {
@@ -215,8 +232,44 @@ impl Machine {
                 };
                 sizes.iter().enumerate().map(value).collect::<Result<Vec<_>, String>>()?
             }
-        };
-        function.request(&values, &resolver)
+        })
+    }
+
+    /// Its first thread has read what the arguments of a call point to. Returns whether the run goes on behind it.
+    fn reads_of_call(&mut self, (id, function): (BlockId, &Function), call: &Call, read: &[(u64, usize)]) -> bool {
+        if !self.races.is_on() {
+            return true;
+        }
+        let (pe, at) =
+            (self.agents[self.kernels.blocks[id].agent].pe, self.kernels.blocks[id].launched.code.at(call.place));
+        for &(address, bytes) in read {
+            if let Ok((pe, span)) = self.at_address(pe, address, bytes) {
+                self.plain_access(id, call.threads[0], (pe, span), How::Read, ("argument of a call", at));
+            } else if let Err(fault) = self.with_block(id, |block, world| block.call_reads(world, call, address, bytes))
+            {
+                self.call_failed(id, *fault, function);
+                return false;
+            }
+        }
+        true
+    }
+
+    /// A block does something between two turns.
+    fn with_block<T>(&mut self, id: BlockId, act: impl FnOnce(&mut Block, &mut KernelWorld<'_>) -> T) -> T {
+        let running = &mut self.kernels.blocks[id];
+        let (agent, code) = (running.agent, Arc::clone(&running.launched.code));
+        let mut block = running.block.take().expect("its turn is over");
+        let acted = act(&mut block, &mut KernelWorld::new(self, agent, id, &code));
+        self.kernels.blocks[id].block = Some(block);
+        acted
+    }
+
+    /// A call's own access to shared memory goes wrong.
+    fn call_failed(&mut self, id: BlockId, mut fault: Fault, function: &Function) {
+        fault.message.insert_str(0, &format!("{}: ", function.name));
+        self.kernel_failed(self.kernels.blocks[id].agent, &fault);
+        let block = self.kernels.blocks[id].block.as_mut().expect("its turn is over");
+        block.goes_on_without(&fault); // where the run goes on
     }
 
     /// The address by which a PE reaches another's memory, or null.
@@ -352,7 +405,7 @@ impl Machine {
             call.threads.iter().for_each(|&thread| pasts.entry(thread).or_default().join(&self.agents[agent].past));
         }
         let observed = observed.or(reads.as_deref());
-        let launched = std::sync::Arc::clone(&self.kernels.blocks[id].launched);
+        let launched = Arc::clone(&self.kernels.blocks[id].launched);
         let function = &launched.code.functions[function];
         self.answer_thread(id, &call, function, value, observed);
     }
@@ -383,11 +436,9 @@ impl Machine {
             Convention::C => value,
             Convention::Numba | Convention::References => {
                 let bytes = function.result() as usize;
-                if bytes > 0
-                    && let Err(why) = self.write_back(id, call, call.argument(0), &value.to_le_bytes()[..bytes])
-                {
-                    let at = self.kernels.blocks[id].launched.code.at(call.place);
-                    return self.call_refused(self.kernels.blocks[id].agent, call, at, &why);
+                let (result, value) = (call.argument(0), value.to_le_bytes());
+                if bytes > 0 && !self.write_back((id, function), call, result, &value[..bytes]) {
+                    return;
                 }
                 0
             }
@@ -397,18 +448,30 @@ impl Machine {
         self.wake_block(id);
     }
 
-    /// A call stores in its caller's memory.
-    fn write_back(&mut self, id: BlockId, call: &Call, address: u64, bytes: &[u8]) -> Result<(), String> {
-        let Running { agent, block, launched, .. } = &mut self.kernels.blocks[id];
-        if block.as_mut().expect("its turn is over").write_own(call, address, bytes) {
-            return Ok(());
+    /// A call stores in its caller's memory. Returns whether it could.
+    fn write_back(&mut self, (id, function): (BlockId, &Function), call: &Call, address: u64, bytes: &[u8]) -> bool {
+        match self.with_block(id, |block, world| block.write_own(world, call, address, bytes)) {
+            Ok(true) => return true,
+            Ok(false) => {}
+            Err(fault) => {
+                self.call_failed(id, *fault, function);
+                return false;
+            }
         }
-        let (agent, at) = (*agent, launched.code.at(call.place));
-        let (pe, span) = self.at_address(self.agents[agent].pe, address, bytes.len())?;
-        self.note_by_pointer(pe, span.alloc, true);
-        self.plain_access(id, call.threads[0], (pe, span), How::Write, ("result of a call", at));
-        self.write(pe, span, bytes);
-        Ok(())
+        let Running { agent, ref launched, .. } = self.kernels.blocks[id];
+        let at = launched.code.at(call.place);
+        match self.at_address(self.agents[agent].pe, address, bytes.len()) {
+            Ok((pe, span)) => {
+                self.note_by_pointer(pe, span.alloc, true);
+                self.plain_access(id, call.threads[0], (pe, span), How::Write, ("result of a call", at));
+                self.write(pe, span, bytes);
+                true
+            }
+            Err(why) => {
+                self.call_refused(agent, call, at, &why);
+                false
+            }
+        }
     }
 }
 
@@ -448,12 +511,11 @@ impl Machine {
             let bytes: Vec<u8> = selected.indices.iter().flat_map(|index| index.to_le_bytes()).collect();
             let first = self.first_of(id, agent);
             let calling = self.kernels.blocks[id].calls.remove(&first).expect("the thread calls");
-            let written = self.write_back(id, &calling.call, address, &bytes);
+            let launched = Arc::clone(&self.kernels.blocks[id].launched);
+            let function = &launched.code.functions[calling.function];
+            let is_written = self.write_back((id, function), &calling.call, address, &bytes);
             self.kernels.blocks[id].calls.insert(first, calling);
-            if let Err(why) = written {
-                let block = self.kernels.blocks[id].agent;
-                let call = self.kernels.blocks[id].calls[&first].call.clone();
-                self.call_refused(block, &call, at, &why);
+            if !is_written {
                 return Progress::Blocked;
             }
         }
