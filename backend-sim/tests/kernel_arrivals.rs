@@ -5,17 +5,17 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use onesided::{Grid, Pe, Result, Source, args};
-use onesided_sim::{Config, Explore, Races, Reduce, Sim, Simulation};
+use onesided_sim::{Config, Explore, Races, Reduce, Sim, Simulation, Verdict};
 
 use crate::hand_over::run;
 
 const ARRIVALS: &str = include_str!("../ptx/kernels/arrivals.ptx");
 
-/// Runs blocks of one thread on one PE. What they leave in the words of the data.
+/// Runs blocks of one thread on one PE, or one block of so many threads. What they leave in the words of the data.
 fn program(name: &str, blocks: u32) -> impl Fn(&Pe<Sim>) -> Result<[i32; 4]> + '_ {
     move |pe| {
         let data = pe.alloc_zeroed::<i32>(64)?;
-        let grid = Grid::new(blocks, 1).cooperative();
+        let grid = if name.starts_with("threads_") { Grid::new(1, blocks) } else { Grid::new(blocks, 1).cooperative() };
         run(pe, &Source::ptx("arrivals.ptx", ARRIVALS), name, &grid, args![&data, blocks as i32])?;
         let left = [0, 1, 40, 41].map(|at| pe.read_one(data.at(at)));
         pe.free(data)?;
@@ -32,11 +32,16 @@ struct Shown {
     races: bool,
 }
 
+/// Whether a run has a race, in global or in shared memory.
+fn races(verdict: &Verdict) -> bool {
+    !verdict.races.is_empty() || verdict.to_string().contains("race in shared memory")
+}
+
 fn explored(config: Config, name: &str, blocks: u32) -> Shown {
     let mut shown = Shown { classes: 0, left: BTreeSet::new(), races: false };
     let mut simulation = Simulation::new(config).unwrap();
     let explored = simulation.explore(Explore::All { limit: 10_000 }, program(name, blocks), |run| {
-        let races = !run.verdict.races.is_empty();
+        let races = races(&run.verdict);
         shown.races |= races;
         assert!(races || run.is_ok(), "{name}: {}", run.verdict);
         shown.left.extend(run.results[0]);
@@ -62,13 +67,43 @@ fn it_only_matters_who_comes_last() {
 }
 
 #[test]
+fn threads_of_a_block_count_in_its_memory() {
+    for threads in [2, 3, 8] {
+        for name in ["threads_by_add", "threads_by_inc", "threads_leave"] {
+            for name in [name.to_string(), format!("{name}_in_global")] {
+                let Shown { classes, left, races } = explored(Config::pes(1), &name, threads);
+                assert!(!races, "{name}");
+                assert_eq!(classes, u64::from(threads), "{name}");
+                assert!(left.iter().all(|left| left[2] == 7 * threads as i32), "{name}: {left:?}");
+            }
+        }
+    }
+    for name in ["threads_last_or_first", "threads_last_or_first_in_global"] {
+        let Shown { classes, races, .. } = explored(Config::pes(1), name, 3);
+        assert_eq!((classes, races), (6, false), "{name}");
+    }
+    let Shown { classes, races, .. } = explored(Config::pes(1), "threads_second_reads", 2);
+    assert_eq!((classes, races), (4, false));
+}
+
+#[test]
 fn who_is_not_the_last_knows_of_nobody() {
-    for (name, blocks) in [("too_early", 3), ("others_read", 3), ("last_without_fence", 2)] {
+    for (name, blocks) in [
+        ("too_early", 3),
+        ("others_read", 3),
+        ("last_without_fence", 2),
+        ("threads_too_early", 3),
+        ("threads_too_early_in_global", 3),
+        ("threads_others_read", 3),
+        ("threads_others_read_in_global", 3),
+        ("threads_without_fence", 2),
+        ("threads_without_fence_in_global", 2),
+    ] {
         assert!(explored(Config::pes(1), name, blocks).races, "{name}");
         // also in the order that happens to be right
         let mut in_order = Simulation::new(Config::pes(1)).unwrap();
         let run = in_order.run(program(name, blocks)).unwrap();
-        assert!(!run.verdict.races.is_empty(), "{name}: {}", run.verdict);
+        assert!(races(&run.verdict), "{name}: {}", run.verdict);
     }
 }
 
@@ -111,6 +146,12 @@ fn nothing_is_lost() {
             "two_phases",
             "by_two",
             "one_looks",
+            "threads_by_add",
+            "threads_leave_in_global",
+            "threads_too_early_in_global",
+            "threads_last_or_first",
+            "threads_others_read",
+            "threads_one_stores",
         ] {
             for blocks in [2, 3, 4] {
                 if blocks == 4 && name == "two_phases" {

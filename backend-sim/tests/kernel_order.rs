@@ -191,7 +191,12 @@ fn chains_of_threads_race_where_the_memory_model_says_so() {
 
 #[test]
 fn threads_that_ask_who_comes_last_race_where_the_memory_model_says_so() {
-    compare_all(generate::counts(), 1_500);
+    compare_all(generate::counts(false), 1_500);
+}
+
+#[test]
+fn threads_of_a_block_that_ask_who_comes_last_race_where_the_memory_model_says_so() {
+    compare_all(generate::counts(true), 1_000);
 }
 
 #[test]
@@ -265,15 +270,20 @@ fn a_flag_that_is_set_again_by_who_has_heard_nothing_tells_nothing() {
 /// Who gets the answer no does not come after another atomic that got it, and may not write to the word plainly.
 #[test]
 fn who_does_not_come_last_comes_after_nobody() {
-    let count = |unless, steps| {
-        let fetch = Fetch::Asks { number: 2, unless, steps };
-        Step::Add { of: 0, word: 2, order: Order::Relaxed(Scope::Gpu), fetch }
-    };
-    let read = Step::Read { of: 0, word: 0, order: Order::Weak };
-    let mut steps = vec![vec![]; PES * BLOCKS * 2];
-    steps[4] = vec![count(false, 1), read];
-    steps[6] = vec![count(true, 2), read, Step::Write { of: 0, word: 2, value: 0, order: Order::Weak }];
-    assert_eq!(compare(&Program::of_threads(steps)), Ok(Some(true)));
+    for (of, threads) in [(0, [4, 6]), (SHARED, [0, 1]), (SHARED, [1, 0])] {
+        let count = |fetch| Step::Add { of, word: 2, order: Order::Relaxed(Scope::Gpu), fetch };
+        let asks = |unless, steps| count(Fetch::Asks { number: 2, unless, steps });
+        let read = Step::Read { of, word: 0, order: Order::Weak };
+        let reset = Step::Write { of, word: 2, value: 0, order: Order::Weak };
+        let mut steps = vec![vec![]; PES * BLOCKS * 2];
+        steps[threads[0]] = vec![asks(false, 1), read];
+        steps[threads[1]] = vec![asks(true, 2), read, reset];
+        assert_eq!(compare(&Program::of_threads(steps.clone())), Ok(Some(true)));
+        // nor does who looks at nothing
+        steps[threads[0]] = vec![count(Fetch::Nothing)];
+        steps[threads[1]] = vec![count(Fetch::Nothing), reset];
+        assert_eq!(compare(&Program::of_threads(steps)), Ok(Some(true)));
+    }
 }
 
 /// What a quiet completes was issued behind a store of the same thread: the fence in the quiet is about that store, too.

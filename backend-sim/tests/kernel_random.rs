@@ -18,7 +18,9 @@ mod generate;
 mod model;
 mod program;
 
-use generate::{arrives, balances, one, steps, talk, talk_inside, talk_of_fetches, talk_of_several, voters};
+use generate::{
+    arrives, arrives_inside, balances, one, steps, talk, talk_inside, talk_of_fetches, talk_of_several, voters,
+};
 use program::{PES, Program, Step, Vote, WORDS, Word, source};
 
 fn perform(source: &Source, threads: usize, pe: &Pe<Sim>) -> Result<Vec<u64>> {
@@ -171,10 +173,11 @@ fn a_search_of_kernels_that_add_and_take_away_ends() {
 #[test]
 fn a_search_of_kernels_that_ask_who_comes_last_ends() {
     let small = Cell::new(0);
-    let programs = (2..=4usize).prop_flat_map(|threads| {
+    let programs = (2..=4usize, any::<bool>()).prop_flat_map(|(threads, inside)| {
+        let some = || if inside { arrives_inside().boxed() } else { arrives().boxed() };
         let other =
-            prop_oneof![Just(vec![Vec::new(); threads]).boxed(), prop::collection::vec(arrives(), threads).boxed()];
-        (prop::collection::vec(arrives(), threads), other).prop_map(|(one, other)| [one, other].concat())
+            prop_oneof![Just(vec![Vec::new(); threads]).boxed(), prop::collection::vec(some(), threads).boxed()];
+        (prop::collection::vec(some(), threads), other).prop_map(|(one, other)| [one, other].concat())
     });
     let cases = random::check_all(programs, 800, 0x6172_7276, |program| {
         small.set(small.get() + u32::from(check(&program).map_err(TestCaseError::fail)?));
@@ -188,10 +191,12 @@ fn a_search_of_kernels_that_ask_who_comes_last_ends() {
 /// run. A search that did not know this missed an outcome.
 #[test]
 fn an_arrival_that_is_taken_earlier_may_come_first() {
-    let arrive = |by, asks| Step::Arrive { word: 0, by, asks, tells: None };
-    let one = vec![vec![arrive(1, 0)]; 3];
-    let other = vec![vec![arrive(1, 2)], vec![arrive(2, 0)], vec![arrive(1, 2), arrive(1, 2)]];
-    assert_eq!(check(&[one, other].concat()), Ok(true));
+    for word in [Word::Global(0), Word::Shared] {
+        let arrive = |by, asks| Step::Arrive { word, by, asks, tells: None };
+        let one = vec![vec![arrive(1, 0)]; 3];
+        let other = vec![vec![arrive(1, 2)], vec![arrive(2, 0)], vec![arrive(1, 2), arrive(1, 2)]];
+        assert_eq!(check(&[one, other].concat()), Ok(true));
+    }
 }
 
 /// A loop that loads plainly where it looks may look elsewhere in the next round, where its races are no findings.

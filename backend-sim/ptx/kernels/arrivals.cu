@@ -103,3 +103,85 @@ extern "C" __global__ void one_looks(int *data, int all) {
         data[OTHER] = blockIdx.x;
     }
 }
+
+// As a pipeline of libcu++ counts who has left it.
+__device__ int fetch_add_in_block(int *word, int by) {
+    int old;
+    asm volatile("atom.add.acq_rel.cta.s32 %0,[%1],%2;" : "=r"(old) : "l"(word), "r"(by) : "memory");
+    return old;
+}
+
+// Threads of a block write to its memory or to that of the GPU, count in the block's, and the last one reads what all have written.
+template <bool IN_BLOCK, typename Order, typename Counts> __device__ void last_thread_reads(int *data, int all, int begin, Order order, Counts counts) {
+    __shared__ int count, values[8];
+    if (threadIdx.x == 0) count = begin;
+    __syncthreads();
+    int *written = IN_BLOCK ? values : data + DATA;
+    written[threadIdx.x] = 7;
+    order();
+    if (counts(&count)) {
+        order();
+        int sum = 0;
+        for (int i = 0; i < all; i++) sum += written[i];
+        data[SEEN] = sum;
+    }
+}
+
+#define FENCED_IN_BLOCK [=] { __threadfence_block(); }
+#define LAST_THREAD_BY_ADD [=](int *count) { return atomicAdd(count, 1) == all - 1; }
+#define LAST_THREAD_BY_INC [=](int *count) { return atomicInc((unsigned *)count, all - 1) == all - 1; }
+#define LAST_THREAD_LEAVES [=](int *count) { return fetch_add_in_block(count, -1) == 1; }
+#define LAST_OF_TWO_THREADS [=](int *count) { return atomicAdd(count, 1) == 1; }
+#define LAST_OR_FIRST_THREAD [=](int *count) { int old = atomicAdd(count, 1); if (old == 0) data[OTHER] = threadIdx.x + 1; return old == all - 1; }
+#define LAST_THREAD(name, begin, order, counts) \
+    extern "C" __global__ void threads_##name(int *data, int all) { last_thread_reads<true>(data, all, begin, order, counts); } \
+    extern "C" __global__ void threads_##name##_in_global(int *data, int all) { last_thread_reads<false>(data, all, begin, order, counts); }
+LAST_THREAD(by_add, 0, FENCED_IN_BLOCK, LAST_THREAD_BY_ADD)
+LAST_THREAD(by_inc, 0, FENCED_IN_BLOCK, LAST_THREAD_BY_INC)
+LAST_THREAD(leave, all, UNFENCED, LAST_THREAD_LEAVES)
+LAST_THREAD(without_fence, 0, UNFENCED, LAST_THREAD_BY_ADD)
+LAST_THREAD(too_early, 0, FENCED_IN_BLOCK, LAST_OF_TWO_THREADS)
+LAST_THREAD(last_or_first, 0, FENCED_IN_BLOCK, LAST_OR_FIRST_THREAD)
+
+// Whoever is not the last reads what another thread has written before it counted.
+template <bool IN_BLOCK> __device__ void other_threads_read(int *data, int all) {
+    __shared__ int count, values[8];
+    if (threadIdx.x == 0) count = 0;
+    __syncthreads();
+    int *written = IN_BLOCK ? values : data + DATA;
+    written[threadIdx.x] = 7;
+    __threadfence_block();
+    bool last = atomicAdd(&count, 1) == all - 1;
+    __threadfence_block();
+    if (!last && threadIdx.x == 1) data[SEEN] = written[0];
+}
+
+extern "C" __global__ void threads_others_read(int *data, int all) { other_threads_read<true>(data, all); }
+extern "C" __global__ void threads_others_read_in_global(int *data, int all) { other_threads_read<false>(data, all); }
+
+// Of two threads, the one that is not the first knows that the other one was. Then they begin anew.
+extern "C" __global__ void threads_second_reads(int *data, int all) {
+    __shared__ int count, values[2];
+    if (threadIdx.x == 0) count = 0;
+    for (int round = 0; round < 2; round++) {
+        __syncthreads();
+        values[threadIdx.x] = 7;
+        __threadfence_block();
+        bool first = atomicAdd(&count, 1) == 2 * round;
+        __threadfence_block();
+        if (!first) data[SEEN] = values[0] + values[1];
+    }
+}
+
+// One thread sets the count to what it was, and tells by that what it has done: the next one that asks in vain knows of it.
+extern "C" __global__ void threads_one_stores(int *data, int all) {
+    __shared__ int count, values[8];
+    if (threadIdx.x == 0) count = 0;
+    __syncthreads();
+    values[threadIdx.x] = 7;
+    if (threadIdx.x == 0) {
+        asm volatile("st.release.cta.s32 [%0],%1;" ::"l"(&count), "r"(5) : "memory");
+    } else if (fetch_add_in_block(&count, 1) != 0) {
+        data[SEEN] = values[0];
+    }
+}

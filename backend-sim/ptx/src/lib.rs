@@ -23,8 +23,8 @@ mod types;
 mod world;
 
 pub use block::{
-    Block, COPIES, Call, Checks, Fault, FaultKind, Idle, Launch, LaunchError, Phase, Spare, Stop, Sync, ToldInBlock,
-    Waiting, Who, each_lane,
+    Block, COPIES, Call, Checks, Fault, FaultKind, Idle, InVain, Launch, LaunchError, Phase, Spare, Stop, Sync,
+    ToldInBlock, Waiting, Who, each_lane,
 };
 pub use bytes::{gather, gather_row, in_a_row, scatter, scatter_row};
 pub use change::{Beside, Change, DeviceCall};
@@ -36,6 +36,6 @@ pub use source::Location;
 pub use tensor::TensorMap;
 pub use types::{Order, Scope, Type};
 pub use world::{
-    Access, AccessKind, AtomicOp, Compare, LookBeside, Looks, Refusal, Then, Until, View, Within, World, Written,
+    Access, AccessKind, Asks, AtomicOp, Compare, LookBeside, Looks, Refusal, Then, Until, View, Within, World, Written,
     is_shared,
 };

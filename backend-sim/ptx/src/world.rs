@@ -24,14 +24,24 @@ pub struct Access {
     pub commutes: bool,
     /// For an atomic: whether somebody may look at the old value.
     pub is_used: bool,
-    /// For an atomic that counts: if its thread only asks whether the old value is this number, the number.
-    pub asks: Option<u64>,
+    /// For an atomic that counts: what its thread asks, if that is all that it does with the old value.
+    pub asks: Option<Asks>,
     /// Who accesses: the number of the thread in its block. [`Block::who`](crate::Block::who) says where it is.
     pub thread: u32,
     /// Where in the kernel.
     pub place: Place,
     /// Where it stands among the accesses of a vector.
     pub within: Within,
+}
+
+/// What a thread asks of the old value of an atomic that counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "a question has no more")]
+pub struct Asks {
+    /// What the atomic adds, or where it begins anew.
+    pub by: u32,
+    /// Whether the old value is this number.
+    pub number: u32,
 }
 
 /// The position of an access among those that are made together: those of a vector's elements to one aligned word of 8 bytes, if the world

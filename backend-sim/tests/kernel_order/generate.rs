@@ -94,9 +94,11 @@ pub(crate) fn chains() -> impl Strategy<Value = Program> {
     })
 }
 
-/// A few threads use data, count, and use data again if they are the one that comes last, or first, or if they are not.
-pub(crate) fn counts() -> impl Strategy<Value = Program> {
-    let of = || prop_oneof![8 => Just(0), 1 => Just(1)];
+/// A few threads use data, count, and use data again if they are the one that comes last, or first, or if they are not. `inside`: mostly those of one block, in its
+/// shared memory.
+pub(crate) fn counts(inside: bool) -> impl Strategy<Value = Program> {
+    let mostly = if inside { SHARED } else { 0 };
+    let of = move || prop_oneof![8 => Just(mostly), 1 => Just(0), 1 => Just(1)];
     let touch = || {
         (of(), 0..FLAG, any::<bool>()).prop_map(|(of, word, writes)| match writes {
             true => Step::Write { of, word, value: 5, order: Order::Weak },
@@ -130,7 +132,8 @@ pub(crate) fn counts() -> impl Strategy<Value = Program> {
         first.chain(then).chain(last).collect::<Vec<Step>>()
     });
     let threads = PES * BLOCKS * 2;
-    prop::collection::vec((0..threads, thread), 2..=3).prop_map(move |all| {
+    let who = if inside { prop_oneof![6 => 0..2usize, 1 => 2..threads].boxed() } else { (0..threads).boxed() };
+    prop::collection::vec((who, thread), 2..=3).prop_map(move |all| {
         let mut steps = vec![Vec::new(); threads];
         all.into_iter().for_each(|(thread, of_thread)| steps[thread] = of_thread);
         Program::of_threads(steps)

@@ -207,7 +207,7 @@ pub(crate) fn balances() -> impl Strategy<Value = Vec<Step>> {
 pub(crate) fn arrives() -> impl Strategy<Value = Vec<Step>> {
     let word = || prop_oneof![4 => Just(0usize), 1 => Just(1)];
     let arrive = (word(), prop_oneof![6 => Just(1u64), 1 => Just(2)], 0..=3u64, prop::option::weighted(0.4, 1..WORDS))
-        .prop_map(|(word, by, asks, tells)| Step::Arrive { word, by, asks, tells });
+        .prop_map(|(word, by, asks, tells)| Step::Arrive { word: Word::Global(word), by, asks, tells });
     let other = prop_oneof![
         2 => (0..WORDS).prop_map(|word| Step::Load { word }),
         1 => word().prop_map(|word| Step::Store { word, value: 0 }),
@@ -216,6 +216,22 @@ pub(crate) fn arrives() -> impl Strategy<Value = Vec<Step>> {
         2 => (1..WORDS, any::<bool>()).prop_map(|(word, notes)| Step::Poll { word, unless: "lt", value: 1, notes }),
         1 => (word(), 1..=3u64).prop_map(|(word, value)| Step::Poll { word, unless: "lt", value, notes: false }),
         1 => (0..PES, word()).prop_map(|(to, word)| Step::AddSignal { to, word }),
+    ];
+    prop::collection::vec(prop_oneof![3 => arrive, 1 => other], 1..=2)
+}
+
+/// The same in shared memory.
+pub(crate) fn arrives_inside() -> impl Strategy<Value = Vec<Step>> {
+    let arrive = (prop_oneof![6 => Just(1u64), 1 => Just(2)], 0..=3u64, prop::option::weighted(0.4, 0..WORDS))
+        .prop_map(|(by, asks, tells)| Step::Arrive { word: Word::Shared, by, asks, tells });
+    let other = prop_oneof![
+        2 => (0..WORDS).prop_map(|word| Step::Load { word }),
+        1 => Just(Step::SetShared { value: 0 }),
+        1 => Just(Step::Count),
+        1 => Just(Step::Ticket),
+        2 => (0..WORDS, any::<bool>()).prop_map(|(word, notes)| Step::Poll { word, unless: "lt", value: 1, notes }),
+        1 => wait_inside(),
+        1 => (0..PES, 0..WORDS).prop_map(|(to, word)| Step::AddSignal { to, word }),
     ];
     prop::collection::vec(prop_oneof![3 => arrive, 1 => other], 1..=2)
 }

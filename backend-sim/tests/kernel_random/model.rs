@@ -313,9 +313,13 @@ fn step(program: &Program, before: &State, thread: usize) -> Option<State> {
             me.second = false;
         }
         Step::Arrive { word, by, asks, tells } => {
-            let yes = memory[word] == asks;
+            let word = match word {
+                Word::Shared => &mut state.shared[pe],
+                Word::Global(word) => &mut memory[word],
+            };
+            let yes = *word == asks;
             me.note(1 + u64::from(yes));
-            memory[word] += by;
+            *word += by;
             let tells = yes && tells.is_some();
             (me.done, me.second) = (done + usize::from(!tells), tells);
         }

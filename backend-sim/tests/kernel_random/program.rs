@@ -83,7 +83,7 @@ pub(crate) enum Step {
     },
     /// Adds, and only asks whether that was this. If it was, another word is added to.
     Arrive {
-        word: usize,
+        word: Word,
         by: u64,
         asks: u64,
         tells: Option<usize>,
@@ -354,10 +354,13 @@ fn lines(thread: usize, threads: usize, steps: &[Step], together: bool) -> Strin
             }
             Step::Arrive { word, by, asks, tells } => {
                 let tell = tells.map(|told| format!("@%yes red.global.sys.add.u64 {}, 1;\n", at(told)));
+                let counts = match word {
+                    Word::Shared => format!("atom.shared.add.u64 %old, [shared], {by};"),
+                    Word::Global(word) => format!("atom.global.sys.add.u64 %old, {}, {by};", at(word)),
+                };
                 format!(
-                    "{{\n.reg .b64 %old; .reg .pred %yes;\natom.global.sys.add.u64 %old, {}, {by};\nsetp.eq.u64 %yes, %old, {asks};\n\
+                    "{{\n.reg .b64 %old; .reg .pred %yes;\n{counts}\nsetp.eq.u64 %yes, %old, {asks};\n\
                      selp.u64 %rd4, 2, 1, %yes;\n{}}}\nmad.lo.u64 %rd2, %rd2, 10, %rd4;\n",
-                    at(word),
                     tell.unwrap_or_default()
                 )
             }

@@ -11,7 +11,7 @@ use crate::decode::window;
 use crate::module::Place;
 use crate::op::{AtomicForm, Memory};
 use crate::types::{Order, Scope, Space, mask};
-use crate::world::{Access, AccessKind, Refusal, World, Written};
+use crate::world::{Access, AccessKind, Asks, AtomicOp, Refusal, World, Written};
 
 /// The space and the address within it. A generic address is resolved; any other address is returned as it is.
 #[inline]
@@ -169,6 +169,7 @@ impl Block {
                         thread: index,
                         place,
                         reads: true,
+                        is_blind: false,
                         writes: false,
                         strength: Strength::of(memory.order, memory.scope),
                         repeats: false,
@@ -248,6 +249,7 @@ impl Block {
                         thread: index,
                         place,
                         reads: false,
+                        is_blind: false,
                         writes: true,
                         strength: Strength::of(memory.order, memory.scope),
                         repeats,
@@ -308,10 +310,10 @@ impl Block {
             return Err(self.misaligned(index, memory, at, place));
         }
         let bytes = memory.bytes;
-        let mut wrote = None;
+        let (mut wrote, mut in_vain) = (None, None);
         let (old, address, changed) = match space {
             Space::Global | Space::Generic => {
-                let access = self.atomic_access(index, form, at, c, place);
+                let access = self.atomic_access(index, form, at, (b, c), place);
                 self.announce(world, &access)?;
                 let result = world.atomic(&access, form.ty, b, c);
                 let (old, changed) = self.accepted(result, &access, index)?;
@@ -319,19 +321,22 @@ impl Block {
             }
             Space::Shared => {
                 let at = self.shared_range(index, self.blocks.place(index, at), bytes, place)?;
-                let access = self.atomic_access(index, form, window::SHARED + at as u64, c, place);
+                let access = self.atomic_access(index, form, window::SHARED + at as u64, (b, c), place);
                 self.announce(world, &access)?;
+                let (old, before) = (self.shared.load(at, bytes), self.shared.around(at));
+                in_vain = access.asks.filter(|asks| old != asks.number.into()).map(|asks| (form.op, asks));
                 let touch = Touch {
                     thread: index,
                     place,
                     reads: true,
+                    is_blind: form.commutes
+                        || in_vain.is_some_and(|asks| self.order.follows_in_vain(access.address, asks)),
                     writes: true,
                     strength: Strength::of(memory.order, memory.scope),
                     repeats: false,
                     by: By::Thread,
                 };
                 self.touch(world, at, bytes.into(), touch)?;
-                let (old, before) = (self.shared.load(at, bytes), self.shared.around(at));
                 let changed = self.shared.store(at, bytes, alu::atomic(form.op, form.ty, old, b, c));
                 wrote = Some((access, at, before));
                 (old, access.address, changed)
@@ -347,12 +352,17 @@ impl Block {
         };
         self.has_read(thread, index, address, bytes);
         let is_shared = crate::world::is_shared(address);
-        if is_shared && !form.commutes {
-            self.synchronize_read(index, address, memory.order);
-        }
-        // A compare-and-swap that fails writes nothing, and releases nothing.
-        if is_shared && (changed || form.op != crate::world::AtomicOp::CompareSwap) {
-            self.synchronize_write(index, address, memory.order, true);
+        if let Some(asks) = in_vain {
+            let (acquires, releases) = (memory.order.acquires(), memory.order.releases());
+            self.order.counts_in_vain(index, address, (acquires, releases), asks);
+        } else if is_shared {
+            if !form.commutes {
+                self.synchronize_read(index, address, memory.order);
+            }
+            // A compare-and-swap that fails writes nothing, and releases nothing.
+            if changed || form.op != AtomicOp::CompareSwap {
+                self.synchronize_write(index, address, memory.order, true);
+            }
         }
         if let Some((access, at, before)) = wrote {
             self.wrote_shared(world, &access, at, before); // with what it tells
@@ -370,9 +380,20 @@ impl Block {
         Access { order, scope, within, ..Access::plain(index, address, bytes, kind, place) }
     }
 
-    fn atomic_access(&self, index: usize, form: &AtomicForm, address: u64, c: u64, place: Place) -> Access {
+    fn atomic_access(
+        &self,
+        index: usize,
+        form: &AtomicForm,
+        address: u64,
+        (by, number): (u64, u64),
+        place: Place,
+    ) -> Access {
         let access = self.access(index, &form.memory, address, AccessKind::Atomic(form.op), place);
-        let asks = form.asks.then_some(c & form.ty.mask());
+        let asks = || {
+            let [by, number] = [by, number].map(|value| u32::try_from(value & form.ty.mask()).ok());
+            Some(Asks { by: by?, number: number? }).filter(|asks| form.op != AtomicOp::Add || asks.by != 0)
+        };
+        let asks = if form.asks { asks() } else { None };
         Access { commutes: form.commutes, is_used: form.is_used, asks, ..access }
     }
 

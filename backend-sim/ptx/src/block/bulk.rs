@@ -71,6 +71,7 @@ impl Block {
                 thread: index,
                 place,
                 reads: !to_shared,
+                is_blind: false,
                 writes: to_shared,
                 strength: Strength::Weak,
                 repeats: false,

@@ -90,6 +90,7 @@ impl Block {
             thread: look.thread as usize,
             place: look.place,
             reads: true,
+            is_blind: false,
             writes: false,
             strength: Strength::of(look.order, look.scope),
             repeats: false,

@@ -156,6 +156,7 @@ impl Block {
             thread: index,
             place,
             reads,
+            is_blind: false,
             writes: true,
             strength: if reads { Strength::Strong } else { Strength::Weak },
             repeats: false,

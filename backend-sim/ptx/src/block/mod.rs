@@ -58,7 +58,7 @@ use lanes::Row;
 pub use mbarrier::Phase;
 pub(crate) use mbarrier::pending_count;
 use order::Order;
-pub use order::{Sync, ToldInBlock};
+pub use order::{InVain, Sync, ToldInBlock};
 use pace::Paces;
 use shared::Shared;
 use thread::{State, Thread};

@@ -7,6 +7,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::world::{Asks, AtomicOp};
+
 /// For each thread the latest clock that is known of it.
 type Row = Arc<[u32]>;
 
@@ -61,6 +63,8 @@ pub enum Sync {
         address: u64,
         /// Whether it acquires by itself.
         acquires: bool,
+        /// If it is an atomic that [asks](crate::Access::asks) and gets the answer no, it learns nothing of others before it to which the same happened.
+        in_vain: Option<InVain>,
     },
     /// A phase of an mbarrier ends.
     PhaseEnds {
@@ -74,6 +78,16 @@ pub enum Sync {
         /// Where it is.
         mbarrier: u64,
     },
+}
+
+/// An atomic asks in vain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "it is the first, or not")]
+pub enum InVain {
+    /// The one before it has asked something else, or got the answer yes.
+    First,
+    /// It follows others that have asked the same in vain.
+    Again,
 }
 
 /// What was released at a word of shared memory, as of a strong write to it. An acquiring read learns it.
@@ -110,6 +124,8 @@ pub(super) struct Order {
     phases: BTreeMap<u64, Row>,
     /// The next strong read of this thread learns this row, and not what is released at the address now.
     as_of: Option<(usize, Option<Row>)>,
+    /// What was released at an address before atomics that follow each other and have asked the same in vain; and what they ask.
+    in_vain: BTreeMap<u64, ((AtomicOp, Asks), Option<Row>)>,
     /// What the threads that arrived at each barrier had done.
     arrived: BTreeMap<usize, Row>,
 }
@@ -132,6 +148,7 @@ impl Order {
             released: BTreeMap::new(),
             phases: BTreeMap::new(),
             as_of: None,
+            in_vain: BTreeMap::new(),
             arrived: BTreeMap::new(),
         }
     }
@@ -170,6 +187,7 @@ impl Order {
         self.fenced.fill(None);
         self.pending.fill(None);
         self.arrived.clear();
+        self.in_vain.clear();
         // a copy that ended is still learned from its mbarrier, by threads that look at it later
         let (threads, over) = (self.threads, &self.over);
         for released in [&mut self.released, &mut self.phases] {
@@ -320,6 +338,11 @@ impl Order {
 
     /// A strong write at an address: a release, or relaxed behind a fence. An atomic keeps what was released there before.
     pub(super) fn write(&mut self, thread: usize, address: u64, releases: bool, atomic: bool) {
+        self.in_vain.remove(&address);
+        self.writes(thread, address, releases, atomic);
+    }
+
+    fn writes(&mut self, thread: usize, address: u64, releases: bool, atomic: bool) {
         if let Some(untold) = &mut self.untold {
             untold.push(Sync::Write { thread, address, releases, atomic });
         }
@@ -334,13 +357,40 @@ impl Order {
 
     /// A strong read at an address: an acquire, or relaxed for a later fence.
     pub(super) fn read(&mut self, thread: usize, address: u64, acquires: bool) {
-        if let Some(untold) = &mut self.untold {
-            untold.push(Sync::Read { thread, address, acquires });
-        }
         let row = match self.as_of.take() {
             Some((of, row)) if of == thread => row,
             _ => self.released.get(&address).cloned(),
         };
+        self.in_vain.remove(&address);
+        self.reads(thread, address, acquires, (None, row));
+    }
+
+    /// Whether an atomic that asks this in vain follows another one.
+    pub(super) fn follows_in_vain(&self, address: u64, asks: (AtomicOp, Asks)) -> bool {
+        self.in_vain.get(&address).is_some_and(|(of, _)| *of == asks)
+    }
+
+    /// An atomic that counts at an address, and asks this in vain.
+    pub(super) fn counts_in_vain(
+        &mut self,
+        thread: usize,
+        address: u64,
+        (acquires, releases): (bool, bool),
+        asks: (AtomicOp, Asks),
+    ) {
+        let (in_vain, row) = match self.in_vain.remove(&address) {
+            Some((of, row)) if of == asks => (InVain::Again, row),
+            _ => (InVain::First, self.released.get(&address).cloned()),
+        };
+        self.reads(thread, address, acquires, (Some(in_vain), row.clone()));
+        self.writes(thread, address, releases, true);
+        self.in_vain.insert(address, (asks, row));
+    }
+
+    fn reads(&mut self, thread: usize, address: u64, acquires: bool, (in_vain, row): (Option<InVain>, Option<Row>)) {
+        if let Some(untold) = &mut self.untold {
+            untold.push(Sync::Read { thread, address, acquires, in_vain });
+        }
         let Some(row) = row else { return };
         if acquires {
             self.learn(thread, &row);

@@ -304,6 +304,8 @@ pub(super) struct Touch {
     pub(super) thread: usize,
     pub(super) place: Place,
     pub(super) reads: bool,
+    /// It changes what it reads, and its thread cannot tell what that was.
+    pub(super) is_blind: bool,
     pub(super) writes: bool,
     /// Accesses that are strong to each other do not race.
     pub(super) strength: Strength,
@@ -315,7 +317,16 @@ pub(super) struct Touch {
 impl Touch {
     /// A weak read.
     pub(super) fn read(thread: usize, place: Place, by: By) -> Touch {
-        Touch { thread, place, reads: true, writes: false, strength: Strength::Weak, repeats: false, by }
+        Touch {
+            thread,
+            place,
+            reads: true,
+            is_blind: false,
+            writes: false,
+            strength: Strength::Weak,
+            repeats: false,
+            by,
+        }
     }
 
     /// A weak write.
@@ -475,7 +486,7 @@ impl Shared {
         if self.cells.is_empty() {
             return (None, false);
         }
-        let Touch { thread, place, reads, writes, mut strength, by, .. } = touch;
+        let Touch { thread, place, reads, is_blind, writes, mut strength, by, .. } = touch;
         let by_thread = by == By::Thread;
         let number = thread as u16;
         let (epoch, clock) = (order.epoch, order.clock(thread));
@@ -501,7 +512,9 @@ impl Shared {
             match writes {
                 true if repeated && finding.is_none() => cell.repeat(stamp),
                 true => match &mut learned {
-                    Some(learned) if strength.is_strong() => cell.write_strongly(stamp, reads, order, learned),
+                    Some(learned) if strength.is_strong() => {
+                        cell.write_strongly(stamp, reads && !is_blind, order, learned)
+                    }
                     _ => cell.write(stamp),
                 },
                 false => cell.read(order, stamp),

@@ -215,5 +215,14 @@ impl Block {
 
 /// The access of a copy to shared memory.
 fn touch(thread: usize, place: Place, writes: bool) -> Touch {
-    Touch { thread, place, reads: !writes, writes, strength: Strength::Weak, repeats: false, by: By::COPY }
+    Touch {
+        thread,
+        place,
+        reads: !writes,
+        is_blind: false,
+        writes,
+        strength: Strength::Weak,
+        repeats: false,
+        by: By::COPY,
+    }
 }

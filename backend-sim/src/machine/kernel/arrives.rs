@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 
 use onesided::backend::{AllocId, Span};
-use onesided_ptx::{Access, AccessKind, AtomicOp};
+use onesided_ptx::{Access, AccessKind, Asks};
 
 use super::super::access::{Arrival, Fold};
 use super::super::ids::{AgentId, PeId};
@@ -35,12 +35,10 @@ impl Refusals {
     }
 }
 
-/// How an atomic counts, if it only asks whether it comes last. `by`: what it adds, or where it begins anew.
-pub(super) fn arrival(access: &Access, by: u64) -> Option<Arrival> {
-    let (AccessKind::Atomic(op), Some(asks)) = (access.kind, access.asks) else { return None };
-    let counts = op != AtomicOp::Add || by != 0;
-    let [by, asks] = [by, asks].map(|number| u32::try_from(number).ok());
-    Some(Arrival { op, by: by?, asks: asks? }).filter(|_| counts)
+/// How an atomic counts, if it only asks whether it comes last.
+pub(super) fn arrival(access: &Access) -> Option<Arrival> {
+    let (AccessKind::Atomic(op), Some(Asks { by, number })) = (access.kind, access.asks) else { return None };
+    Some(Arrival { op, by, asks: number })
 }
 
 impl Arrival {
@@ -51,14 +49,23 @@ impl Arrival {
 }
 
 impl Machine {
-    /// In the step that was chosen, an atomic counts.
-    pub(super) fn touch_arrival(&mut self, (pe, word): (PeId, Span), (old, new): (u64, u64), arrival: Arrival) {
-        let fold = Some(Fold::Arrives(arrival)).filter(|_| !arrival.is_last(old));
-        let touch = match self.touch_of_update((pe, word), (old, new), (None, fold), None) {
+    /// In the step that was chosen, an atomic counts. `tells`: of a word of shared memory, what it tells since then.
+    pub(super) fn touch_arrival(
+        &mut self,
+        (pe, word): (PeId, Span),
+        (old, new): (u64, u64),
+        arrival: Arrival,
+        tells: Option<Tells>,
+    ) {
+        let (fold, is_shared) = (Some(Fold::Arrives(arrival)).filter(|_| !arrival.is_last(old)), tells.is_some());
+        let touch = match self.touch_of_update((pe, word), (old, new), (None, fold), tells) {
             Touch::Atomic if arrival.is_last(old) => Touch::Last(arrival),
             touch => touch,
         };
-        self.touch_memory(pe, word, touch);
+        match is_shared {
+            true => self.touch(Object::memory(pe, word), touch),
+            false => self.touch_memory(pe, word, touch),
+        }
         if fold.is_some() && arrival.is_last(new) {
             self.touch(Object::memory(pe, word), Touch::Ends); // the next one gets the answer yes
         }

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use onesided::At;
 use onesided::backend::{AllocId, Span};
-use onesided_ptx::{Access, AccessKind, Scope, Within};
+use onesided_ptx::{Access, AccessKind, InVain, Scope, Within};
 
 use super::super::access::Test;
 use super::super::agent::Agent;
@@ -39,6 +39,8 @@ pub(super) struct Heard {
     phases: BTreeMap<u64, Told>,
     /// A thread's next strong read of shared memory learns this, and not what is told there now.
     as_of: Option<(usize, Option<Told>)>,
+    /// What was released at an address before atomics that follow each other and have asked in vain.
+    in_vain: BTreeMap<u64, Option<Told>>,
     /// What a thread has released by its last release of a word of global memory: its later stores to that word tell it, too.
     released: BTreeMap<(usize, PeId, AllocId, usize), Scoped>,
     /// What those had done, and fenced, who arrived at a barrier.
@@ -397,12 +399,21 @@ impl Machine {
     }
 
     /// A thread reads shared memory strongly.
-    pub(super) fn hears_in_block(&mut self, id: BlockId, thread: usize, address: u64, acquires: bool) {
+    pub(super) fn hears_in_block(
+        &mut self,
+        id: BlockId,
+        thread: usize,
+        (address, acquires): (u64, bool),
+        in_vain: Option<InVain>,
+    ) {
         let agent = self.thread_acts(id, thread);
         let heard = &mut self.kernels.blocks[id].heard;
-        let told = match heard.as_of.take() {
-            Some((of, told)) if of == thread => told,
-            _ => heard.shared.get(&address).cloned(),
+        let now = heard.shared.get(&address).cloned();
+        let told = match (in_vain, heard.as_of.take()) {
+            (Some(InVain::Again), _) => heard.in_vain.get(&address).cloned().flatten(),
+            (Some(InVain::First), _) => heard.in_vain.entry(address).insert_entry(now).get().clone(),
+            (None, Some((of, told))) if of == thread => told,
+            (None, _) => now,
         };
         let Some(told) = told else { return };
         match acquires {

@@ -10,7 +10,7 @@ use super::super::ids::{AgentId, BlockId, PeId};
 use super::super::past::Past;
 use super::super::tells::Tells;
 use super::super::{Fold, Machine, Object, Touch};
-use super::{Running, address};
+use super::{Running, address, arrives};
 use crate::race::How;
 
 impl Machine {
@@ -157,6 +157,9 @@ impl Machine {
         let fold = op.filter(|op| matches!(op, AtomicOp::And | AtomicOp::Or | AtomicOp::Xor));
         let fold = fold.and_then(|op| fold_of(op, Type::B64));
         let tells = Tells::in_block(self.told_in_block(id, access.address), written.told.clone());
+        if let Some(arrival) = arrives::arrival(access) {
+            return self.touch_arrival((pe, word), replaced.into(), arrival, Some(tells));
+        }
         let touch = self.touch_of_update((pe, word), (replaced[0], replaced[1]), (adds, fold), Some(tells));
         self.touch(Object::memory(pe, word), touch);
     }
@@ -267,7 +270,9 @@ impl Machine {
             Sync::Write { thread, address, releases, atomic } => {
                 self.tells_in_block(id, thread, address, releases, atomic);
             }
-            Sync::Read { thread, address, acquires } => self.hears_in_block(id, thread, address, acquires),
+            Sync::Read { thread, address, acquires, in_vain } => {
+                self.hears_in_block(id, thread, (address, acquires), in_vain);
+            }
             Sync::PhaseEnds { mbarrier } => self.phase_ends_in_block(id, mbarrier),
             Sync::SeesPhase { thread, mbarrier } => self.hears_of_phase(id, thread, mbarrier),
         }

@@ -283,7 +283,7 @@ impl World for KernelWorld<'_> {
         }
         self.record(access, (pe, span), (Some(old), Some(masked(new, span))));
         let finds_another = op == AtomicOp::CompareSwap && masked(old, span) != masked(b, span);
-        let arrival = arrival(access, masked(b, span));
+        let arrival = arrival(access);
         self.machine.kernels.refused = arrival.filter(|arrival| !arrival.is_last(old));
         self.observe(access, (pe, span), if finds_another { How::Read } else { How::Write }, None);
         if self.machine.in_chosen_step && !self.machine.kernels.workspaces.has(pe, span.alloc) {
@@ -291,7 +291,7 @@ impl World for KernelWorld<'_> {
             let fold = fold_of(op, ty).filter(|_| access.commutes);
             let replaced = (old, masked(new, span));
             match arrival {
-                Some(arrival) => self.machine.touch_arrival((pe, span), replaced, arrival),
+                Some(arrival) => self.machine.touch_arrival((pe, span), replaced, arrival, None),
                 None => self.machine.touch_atomically(pe, span, replaced, (adds, fold)),
             }
         }

@@ -61,6 +61,7 @@ fn no_race_with_a_read_that_is_kept_no_more() {
                         thread,
                         place,
                         reads: !writes || updates_it,
+                        is_blind: false,
                         writes,
                         strength,
                         repeats,
