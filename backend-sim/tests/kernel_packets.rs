@@ -163,3 +163,12 @@ fn sixteen_bytes_in_one_access_are_never_torn() {
         }
     }
 }
+
+/// The end of such a wait depends on when it comes, as it loads the data with the flag. A search that took it at once said that the program is not deterministic.
+#[test]
+fn a_packet_that_is_overwritten_before_it_was_seen_is_waited_for_in_vain() {
+    for (pes, fails) in [(2, false), (3, true), (4, true)] {
+        let found = explored(under(Profile::Nvlink, pes), sends("packets_without_credits", 1));
+        assert_eq!((found.findings > 0, found.complete), (fails, true), "{pes}: {found:?}");
+    }
+}

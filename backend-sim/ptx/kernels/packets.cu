@@ -113,3 +113,17 @@ extern "C" __global__ void plain_pair(unsigned *slots) {
         trap_unless(a == b);
     }
 }
+
+// Two slots around a ring, and nobody says that a slot was read: the packet that comes next may be there before somebody has looked for this one, who then waits
+// for ever.
+extern "C" __global__ void packets_without_credits(unsigned *slots) {
+    const int me = nvshmem_my_pe(), n = nvshmem_n_pes();
+    unsigned *theirs = (unsigned *)nvshmem_ptr(slots, (me + 1) % n);
+    for (unsigned i = 0; i < 3; i++) {
+        unsigned data, flag;
+        asm volatile("st.volatile.global.v2.u32 [%0], {%1, %2};" ::"l"(theirs + 4 * (i % 2)), "r"(i), "r"(i + 1) : "memory");
+        do {
+            asm volatile("ld.volatile.global.v2.u32 {%0, %1}, [%2];" : "=r"(data), "=r"(flag) : "l"(slots + 4 * (i % 2)) : "memory");
+        } while (flag != i + 1);
+    }
+}

@@ -217,6 +217,8 @@ pub(crate) struct Condition {
     pub(crate) is_loop: bool,
     /// What ends it changes the word.
     pub(crate) takes: bool,
+    /// The look that ends it also loads other elements of a vector.
+    pub(crate) loads_more: bool,
     /// It held while it waits, and holds no longer: the word was changed before anybody looked.
     pub(crate) has_held: bool,
     /// The value that ends it may matter.
@@ -367,9 +369,9 @@ impl Condition {
         let comparison =
             Comparison { cmp: wait.cmp, dtype: wait.dtype, or_cyclic: on_stream && wait.signal, view: None };
         let count = Shape::contiguous(wait.vars.len, wait.dtype.size()).count;
-        let [is_loop, takes, has_held, returns] = [false; 4];
+        let [is_loop, takes, loads_more, has_held, returns] = [false; 5];
         let mut condition =
-            Condition { pe, wait, values, count, next: 0, comparison, is_loop, takes, has_held, returns };
+            Condition { pe, wait, values, count, next: 0, comparison, is_loop, takes, loads_more, has_held, returns };
         condition.skip();
         condition
     }

@@ -272,7 +272,8 @@ impl Machine {
     pub(super) fn is_steady_wait(&self, condition: &Condition) -> bool {
         let is_steady = |word: Span| self.is_steady(condition.pe, word);
         match condition.is_loop {
-            true => !condition.takes && condition.variables().all(is_steady), // it looks at all of them in the end
+            // it looks at all of them in the end; what it changes or loads besides depends on when that is
+            true => !condition.takes && !condition.loads_more && condition.variables().all(is_steady),
             false => is_steady(condition.variable()),
         }
     }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use onesided::backend::{Against, AmoOp, Effect, Moves, Span, Transfer, Wait};
 use onesided::{At, Cmp, DType};
-use onesided_ptx::{Access, AccessKind, Call, Compare, Looks, Type, Until};
+use onesided_ptx::{Access, AccessKind, Call, Compare, Looks, Type, Until, Within};
 
 use super::super::access::{Awaited, Test, is_shared, shared_at};
 use super::super::agent::{Condition, State, Task};
@@ -94,6 +94,11 @@ impl Machine {
         }
         let mut condition = self.condition_at((pe, word), &looks.until)?;
         condition.takes = takes;
+        condition.loads_more = match access.within {
+            Within::Alone => false,
+            Within::Low | Within::High => true,
+            Within::First | Within::Inner | Within::Last => self.promises.whole_words,
+        };
         let besides = self.besides((id, me), &looks)?;
         Some(Looking { look: Glance::Access(access), condition, besides, begins: Begins::Now })
     }
