@@ -1,7 +1,7 @@
 //! What the arguments of a call point to: the thread that calls reads and writes there, as it does by an access.
 
 use onesided::{Grid, Pe, Result, Source, args};
-use onesided_sim::{Config, Sim, Simulation, prove};
+use onesided_sim::{Config, Races, Sim, Simulation, prove};
 
 use crate::hand_over::run;
 
@@ -17,8 +17,9 @@ fn program(name: &str) -> impl Fn(&Pe<Sim>) -> Result<()> + '_ {
 }
 
 /// What is wrong in the run in order.
-fn why(name: &str) -> String {
-    Simulation::new(Config::pes(2)).unwrap().run(program(name)).unwrap().verdict.to_string()
+fn why(races: Races, name: &str) -> String {
+    let mut simulation = Simulation::new(Config { races, ..Config::pes(2) }).unwrap();
+    simulation.run(program(name)).unwrap().verdict.to_string()
 }
 
 #[test]
@@ -32,19 +33,21 @@ fn a_call_that_reads_what_another_thread_writes_is_a_race() {
     for (name, by) in
         [("left_out_racing", "nvshmem_uint64_wait_until_all"), ("left_out_in_global", "argument of a call")]
     {
-        let why = why(name);
+        let why = why(Races::Find, name);
         assert!(why.contains("race") && why.contains(by) && why.contains("arguments.cu:"), "{name}: {why}");
     }
 }
 
 #[test]
 fn a_call_that_writes_what_another_thread_reads_is_a_race() {
-    let why = why("found_racing");
+    let why = why(Races::Find, "found_racing");
     assert!(why.contains("race") && why.contains("nvshmem_uint64_test_some"), "{why}");
 }
 
 #[test]
 fn a_call_that_reads_what_nobody_has_written_is_a_finding() {
-    let why = why("left_out_by_chance");
-    assert!(why.contains("nvshmem_uint64_test_all") && why.contains("written") && why.contains("status"), "{why}");
+    for races in [Races::Find, Races::Ignore] {
+        let why = why(races, "left_out_by_chance");
+        assert!(why.contains("nvshmem_uint64_test_all") && why.contains("written") && why.contains("status"), "{why}");
+    }
 }

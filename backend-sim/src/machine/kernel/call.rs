@@ -237,9 +237,6 @@ impl Machine {
 
     /// Its first thread has read what the arguments of a call point to. Returns whether the run goes on behind it.
     fn reads_of_call(&mut self, (id, function): (BlockId, &Function), call: &Call, read: &[(u64, usize)]) -> bool {
-        if !self.races.is_on() {
-            return true;
-        }
         let (pe, at) =
             (self.agents[self.kernels.blocks[id].agent].pe, self.kernels.blocks[id].launched.code.at(call.place));
         for &(address, bytes) in read {
