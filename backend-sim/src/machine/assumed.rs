@@ -10,7 +10,8 @@
 //! in every order a counter ends with the same value, so a run shows it if one does. Other updates commute only where nobody waits.
 //!
 //! In a proof there is more. A **steady** word is updated by signals and atomics that do not add, and no update makes a condition false that somebody
-//! still waits for (`steady.rs`). So a wait that can end can always end. Its end is taken before everything else, and depends on nothing. The search
+//! still waits for (`steady.rs`). So a wait that can end can always end. Its end is taken before everything else, and depends on nothing, unless
+//! the look that ends a loop also changes the word or loads other elements of a vector. The search
 //! visits all orders of the updates in any case, so a run shows it if one of them makes a condition false. A wait that
 //! returns the value that it has seen must find the same value in all runs, because the program may look at it.
 //!

@@ -166,14 +166,8 @@ impl Block {
                     at,
                     bytes.into(),
                     Touch {
-                        thread: index,
-                        place,
-                        reads: true,
-                        is_blind: false,
-                        writes: false,
                         strength: Strength::of(memory.order, memory.scope),
-                        repeats: false,
-                        by: By::Thread,
+                        ..Touch::read(index, place, By::Thread)
                     },
                 )?;
                 self.has_read(thread, index, generic, bytes);
@@ -246,14 +240,9 @@ impl Block {
                     at,
                     bytes.into(),
                     Touch {
-                        thread: index,
-                        place,
-                        reads: false,
-                        is_blind: false,
-                        writes: true,
                         strength: Strength::of(memory.order, memory.scope),
                         repeats,
-                        by: By::Thread,
+                        ..Touch::write(index, place, By::Thread)
                     },
                 )?;
                 self.synchronize_write(index, generic, memory.order, false);
@@ -325,16 +314,12 @@ impl Block {
                 self.announce(world, &access)?;
                 let (old, before) = (self.shared.load(at, bytes), self.shared.around(at));
                 in_vain = access.asks.filter(|asks| old != asks.number.into()).map(|asks| (form.op, asks));
+                let follows = in_vain.is_some_and(|asks| self.order.follows_in_vain(access.address, asks));
                 let touch = Touch {
-                    thread: index,
-                    place,
-                    reads: true,
-                    is_blind: form.commutes
-                        || in_vain.is_some_and(|asks| self.order.follows_in_vain(access.address, asks)),
+                    is_blind: form.commutes || follows,
                     writes: true,
                     strength: Strength::of(memory.order, memory.scope),
-                    repeats: false,
-                    by: By::Thread,
+                    ..Touch::read(index, place, By::Thread)
                 };
                 self.touch(world, at, bytes.into(), touch)?;
                 let changed = self.shared.store(at, bytes, alu::atomic(form.op, form.ty, old, b, c));

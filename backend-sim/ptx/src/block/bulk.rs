@@ -3,7 +3,7 @@
 //! The bytes move when a copy is issued, which PTX allows. As on a GPU, the [mbarrier](super::mbarrier) orders a copy: a thread that waits
 //! for the phase comes after what the copying thread did before, and knows that the copy is over. [`Copies`](super::copies::Copies) finds accesses of threads that do not know.
 
-use super::shared::{By, Strength, Touch};
+use super::shared::{By, Touch};
 use super::thread::Thread;
 use super::{Block, FaultKind, Halt};
 use crate::decode::window;
@@ -67,16 +67,8 @@ impl Block {
             if read > 0 {
                 self.announce(world, &access)?;
             }
-            let touch = Touch {
-                thread: index,
-                place,
-                reads: !to_shared,
-                is_blind: false,
-                writes: to_shared,
-                strength: Strength::Weak,
-                repeats: false,
-                by: if kind == Bulk::Elements { By::Elements } else { By::COPY },
-            };
+            let by = if kind == Bulk::Elements { By::Elements } else { By::COPY };
+            let touch = if to_shared { Touch::write(index, place, by) } else { Touch::read(index, place, by) };
             self.touch(world, at, step.into(), touch)?;
             if to_shared {
                 let value = match read >= u64::from(step) {

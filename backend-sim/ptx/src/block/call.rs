@@ -107,7 +107,8 @@ impl Block {
         }
     }
 
-    /// A call has read such bytes: what is shared memory was read by its first thread.
+    /// Notes that a call has read bytes to which one of its arguments points: those of shared memory as a plain read by its first thread. Other memory is left to
+    /// the world.
     ///
     /// # Errors
     /// A race, or bytes that nobody has written.

@@ -86,16 +86,8 @@ impl Block {
     /// A thread begins to wait in such a loop for a word of shared memory, and looks at it now. Returns the [fault](Stop::Fault) if the look races, or if
     /// nobody has written the word; `None` if nothing is wrong.
     pub fn looks(&mut self, world: &mut impl World, look: &Access) -> Option<Box<Fault>> {
-        let touch = Touch {
-            thread: look.thread as usize,
-            place: look.place,
-            reads: true,
-            is_blind: false,
-            writes: false,
-            strength: Strength::of(look.order, look.scope),
-            repeats: false,
-            by: By::Thread,
-        };
+        let strength = Strength::of(look.order, look.scope);
+        let touch = Touch { strength, ..Touch::read(look.thread as usize, look.place, By::Thread) };
         let stop = self.touch(world, offset(look.address), look.bytes.into(), touch).err()?;
         let Stop::Fault(fault) = *stop else { unreachable!("it is no step") };
         self.fault = Some(fault.clone());

@@ -152,16 +152,8 @@ impl Block {
         }
         // operations on an mbarrier do not race with each other, except its initialization
         let reads = kind != MBarrier::Init;
-        let touch = Touch {
-            thread: index,
-            place,
-            reads,
-            is_blind: false,
-            writes: true,
-            strength: if reads { Strength::Strong } else { Strength::Weak },
-            repeats: false,
-            by: By::Thread,
-        };
+        let strength = if reads { Strength::Strong } else { Strength::Weak };
+        let touch = Touch { reads, strength, ..Touch::write(index, place, By::Thread) };
         self.touch(world, at, 8, touch)?;
         let word = self.shared.load(at, 8);
         let old = State::unpack(word);

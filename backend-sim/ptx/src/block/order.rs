@@ -80,7 +80,7 @@ pub enum Sync {
     },
 }
 
-/// An atomic asks in vain.
+/// Where an atomic that [asks](crate::Access::asks) and gets the answer no stands among its like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "it is the first, or not")]
 pub enum InVain {

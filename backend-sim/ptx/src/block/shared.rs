@@ -317,16 +317,8 @@ pub(super) struct Touch {
 impl Touch {
     /// A weak read.
     pub(super) fn read(thread: usize, place: Place, by: By) -> Touch {
-        Touch {
-            thread,
-            place,
-            reads: true,
-            is_blind: false,
-            writes: false,
-            strength: Strength::Weak,
-            repeats: false,
-            by,
-        }
+        let (is_blind, writes, repeats) = (false, false, false);
+        Touch { thread, place, reads: true, is_blind, writes, strength: Strength::Weak, repeats, by }
     }
 
     /// A weak write.

@@ -4,7 +4,7 @@
 //! (see [`copies`](super::copies)). A load fills in what lies outside of the tensor. A store leaves it alone, except that it rounds the end of a row up to a
 //! multiple of 16 bytes.
 
-use super::shared::{By, Strength, Touch};
+use super::shared::{By, Touch};
 use super::thread::Thread;
 use super::{Block, FaultKind, Halt};
 use crate::decode::window;
@@ -215,14 +215,5 @@ impl Block {
 
 /// The access of a copy to shared memory.
 fn touch(thread: usize, place: Place, writes: bool) -> Touch {
-    Touch {
-        thread,
-        place,
-        reads: !writes,
-        is_blind: false,
-        writes,
-        strength: Strength::Weak,
-        repeats: false,
-        by: By::COPY,
-    }
+    if writes { Touch::write(thread, place, By::COPY) } else { Touch::read(thread, place, By::COPY) }
 }
