@@ -89,7 +89,7 @@ pub use onesided_ptx::{Beside, Change as KernelChange, DeviceCall, Who as Kernel
 pub use pe::{Sim, SimEvent, SimModule, SimProcess, SimStream};
 pub use profile::{Profile, Promises};
 pub use race::{
-    Access, IneffectiveOrder, IneffectiveReason, IntendedRace, IntendedRaces, MissingEdge, Part, Race, Side,
+    Access, IneffectiveOrder, IneffectiveReason, IntendedRace, IntendedRaces, MissingEdge, Part, Race, Reach, Side,
 };
 pub use robust::{Odd, Robustness, robustness};
 pub use schedule::{Choices, Schedule};

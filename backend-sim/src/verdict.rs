@@ -8,7 +8,7 @@ use onesided_ptx::Who as KernelThread;
 
 use crate::limits::Bound;
 use crate::lint::Lint;
-use crate::race::{IntendedRace, Race};
+use crate::race::{IntendedRace, MissingEdge, Race};
 use crate::trace::LastRead;
 
 /// The end of a run, with what every PE was doing then.
@@ -127,6 +127,8 @@ pub enum VerdictKind {
         at: At,
         /// Of a race in shared memory, the line of the access before it.
         races_with: Option<At>,
+        /// Of a race in shared memory, the fence that would order the two, where a flag in shared memory goes from the one to the other.
+        missing: Option<MissingEdge>,
         /// What else is known, a line for each: the other thread, what is missing.
         details: Vec<String>,
     },

@@ -43,6 +43,7 @@ mod kernel_endless;
 mod kernel_exit;
 mod kernel_fences;
 mod kernel_fetches;
+mod kernel_flags_of_a_block;
 mod kernel_grid;
 mod kernel_hears;
 mod kernel_limits;

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use crate::hand_over;
 use onesided::{Argument, Grid, Pe, Result, Source, args};
-use onesided_sim::{Config, Explore, LintKind, MissingEdge, Sim, Simulation, Verdict, prove};
+use onesided_sim::{Config, Explore, LintKind, MissingEdge, Reach, Sim, Simulation, Verdict, prove};
 
 const ADVICE: &str = include_str!("../ptx/kernels/advice.ptx");
 
@@ -30,17 +30,17 @@ fn is_right(name: &str, grid: Grid, how: &[i32]) {
     });
 }
 
-/// The lines between which a fence is missing, and whether one of the GPU is enough.
-fn releasing(name: &str, grid: &Grid, how: &[i32]) -> (u32, u32, bool) {
+/// The lines between which a fence is missing, and how far it must reach.
+fn releasing(name: &str, grid: &Grid, how: &[i32]) -> (u32, u32, Reach) {
     match advice(name, grid, how) {
-        (_, Some(MissingEdge::ReleasingFence { after, flag, near })) => (after.line(), flag.line(), near),
+        (_, Some(MissingEdge::ReleasingFence { after, flag, reach })) => (after.line(), flag.line(), reach),
         (verdict, _) => panic!("{name} {how:?}: {verdict}"),
     }
 }
 
-fn acquiring(name: &str, grid: &Grid, how: &[i32]) -> (u32, u32, bool) {
+fn acquiring(name: &str, grid: &Grid, how: &[i32]) -> (u32, u32, Reach) {
     match advice(name, grid, how) {
-        (_, Some(MissingEdge::AcquiringFence { read, before, near })) => (read.line(), before.line(), near),
+        (_, Some(MissingEdge::AcquiringFence { read, before, reach })) => (read.line(), before.line(), reach),
         (verdict, _) => panic!("{name} {how:?}: {verdict}"),
     }
 }
@@ -50,8 +50,8 @@ fn acquiring(name: &str, grid: &Grid, how: &[i32]) -> (u32, u32, bool) {
 fn a_narrow_fence_elsewhere_is_not_blamed() {
     let grid = Grid::new(1, 1).collective();
     is_right("rounds", grid, &[1, 1]);
-    assert_eq!(releasing("rounds", &grid, &[0, 1]), (11, 13, false));
-    assert_eq!(acquiring("rounds", &grid, &[1, 0]), (16, 18, false));
+    assert_eq!(releasing("rounds", &grid, &[0, 1]), (11, 13, Reach::System));
+    assert_eq!(acquiring("rounds", &grid, &[1, 0]), (16, 18, Reach::System));
 }
 
 /// Who sets the flag comes after the store, by a barrier: a fence is missing, and no barrier.
@@ -59,12 +59,12 @@ fn a_narrow_fence_elsewhere_is_not_blamed() {
 fn a_barrier_that_is_there_is_not_asked_for() {
     let grid = Grid::new(1, 2).collective();
     is_right("behind_the_barrier", grid, &[1, 1]);
-    assert_eq!(releasing("behind_the_barrier", &grid, &[1, 0]), (28, 32, false));
+    assert_eq!(releasing("behind_the_barrier", &grid, &[1, 0]), (28, 32, Reach::System));
     let (verdict, missing) = advice("behind_the_barrier", &grid, &[0, 1]);
     assert!(matches!(missing, Some(MissingEdge::Threads { .. })), "{verdict}");
     // also where the reader knows the other thread from before
     is_right("rounds_of_two", grid, &[1]);
-    assert_eq!(acquiring("rounds_of_two", &grid, &[0]), (126, 128, false));
+    assert_eq!(acquiring("rounds_of_two", &grid, &[0]), (126, 128, Reach::System));
 }
 
 /// A compare-and-swap that finds another value tells nothing, so the fence before it stands for no other one: in every run, not only where it
@@ -73,8 +73,8 @@ fn a_barrier_that_is_there_is_not_asked_for() {
 fn a_swap_in_vain_tells_nothing() {
     let grid = Grid::new(1, 1).collective();
     is_right("swaps", grid, &[1, 1]);
-    assert_eq!(releasing("swaps", &grid, &[0, 1]), (52, 45, false));
-    assert_eq!(acquiring("swaps", &grid, &[1, 0]), (47, 54, false));
+    assert_eq!(releasing("swaps", &grid, &[0, 1]), (52, 45, Reach::System));
+    assert_eq!(acquiring("swaps", &grid, &[1, 0]), (47, 54, Reach::System));
 }
 
 /// Also between threads of one block, a flag lacks its fence, and no barrier.
@@ -82,8 +82,8 @@ fn a_swap_in_vain_tells_nothing() {
 fn a_flag_within_a_block_needs_fences() {
     let grid = Grid::new(1, 64);
     is_right("within_a_block", grid, &[1, 1]);
-    assert_eq!(releasing("within_a_block", &grid, &[0, 1]), (103, 105, true));
-    assert_eq!(acquiring("within_a_block", &grid, &[1, 0]), (107, 109, true));
+    assert_eq!(releasing("within_a_block", &grid, &[0, 1]), (103, 105, Reach::Block));
+    assert_eq!(acquiring("within_a_block", &grid, &[1, 0]), (107, 109, Reach::Block));
 }
 
 #[test]
@@ -101,8 +101,8 @@ fn the_last_block_signals_for_all() {
     let grid = Grid::new(2, 1).collective();
     is_right("last_block", grid, &[0, 1, 1]);
     is_right("last_block", grid, &[1, 1, 1]);
-    assert_eq!(releasing("last_block", &grid, &[0, 0, 1]), (77, 81, true));
-    assert_eq!(acquiring("last_block", &grid, &[0, 1, 0]), (81, 84, true));
+    assert_eq!(releasing("last_block", &grid, &[0, 0, 1]), (77, 81, Reach::Gpu));
+    assert_eq!(acquiring("last_block", &grid, &[0, 1, 0]), (81, 84, Reach::Gpu));
     let (verdict, missing) = advice("last_block", &grid, &[1, 0, 1]);
     let Some(MissingEdge::BlocksFence { after, before, .. }) = missing else { panic!("{verdict}") };
     assert_eq!([after.line(), before.line()], [74, 84]);
@@ -144,9 +144,9 @@ fn blocks_that_take_turns_need_fences() {
     let grid = Grid::new(2, 1).collective();
     for (tickets, unlocks, takes) in [(0, 187, 180), (1, 186, 178)] {
         is_right("in_turn", grid, &[tickets, 1, 1]);
-        assert_eq!(releasing("in_turn", &grid, &[tickets, 0, 0]), (183, unlocks, true));
-        assert_eq!(releasing("in_turn", &grid, &[tickets, 1, 0]), (183, unlocks, true));
-        assert_eq!(acquiring("in_turn", &grid, &[tickets, 0, 1]), (takes, 183, true));
+        assert_eq!(releasing("in_turn", &grid, &[tickets, 0, 0]), (183, unlocks, Reach::Gpu));
+        assert_eq!(releasing("in_turn", &grid, &[tickets, 1, 0]), (183, unlocks, Reach::Gpu));
+        assert_eq!(acquiring("in_turn", &grid, &[tickets, 0, 1]), (takes, 183, Reach::Gpu));
     }
 }
 
@@ -165,7 +165,7 @@ fn a_counter_is_no_lock() {
 fn the_last_block_stores_behind_a_fence_of_the_system() {
     let grid = Grid::new(2, 1).collective();
     is_right("last_block_stores", grid, &[1]);
-    assert_eq!(acquiring("last_block_stores", &grid, &[0]), (204, 206, false));
+    assert_eq!(acquiring("last_block_stores", &grid, &[0]), (204, 206, Reach::System));
 }
 
 #[test]
@@ -192,7 +192,7 @@ fn a_put_under_a_lock_is_complete_before_it_is_given_back() {
 fn a_store_behind_a_release_of_the_word_releases() {
     let grid = Grid::new(1, 1).collective();
     is_right("stores_again", grid, &[0]);
-    assert_eq!(releasing("stores_again", &grid, &[1]), (243, 246, false));
+    assert_eq!(releasing("stores_again", &grid, &[1]), (243, 246, Reach::System));
 }
 
 #[test]

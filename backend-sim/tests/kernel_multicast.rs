@@ -1,7 +1,7 @@
 //! Multicast addresses in kernels, and the barrier of a cluster of one block.
 
 use onesided::{Argument, Grid, Pe, Result, Source, Support, args, expect_eq};
-use onesided_sim::{Config, MissingEdge, Profile, Sim, Simulation, Verdict, VerdictKind, prove, refute};
+use onesided_sim::{Config, MissingEdge, Profile, Reach, Sim, Simulation, Verdict, VerdictKind, prove, refute};
 
 const MULTICAST: &str = include_str!("../ptx/kernels/multicast.ptx");
 
@@ -46,7 +46,7 @@ fn a_counter_that_does_not_release_orders_nothing() {
     for (release, line) in [(2, 25), (1, 30)] {
         let run = refute(2, move |pe: &Pe<Sim>| run(pe, "two_shots", 1, release));
         let race = run.verdict.races.first().unwrap_or_else(|| panic!("{}", run.verdict));
-        let MissingEdge::ReleasingFence { after, flag, near: false } = race.missing else { panic!("{race}") };
+        let MissingEdge::ReleasingFence { after, flag, reach: Reach::System } = race.missing else { panic!("{race}") };
         assert_eq!([race.first.at.line(), after.line(), flag.line()], [line, line, 9], "{race}");
     }
 }

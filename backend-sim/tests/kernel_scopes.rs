@@ -84,7 +84,7 @@ fn who_reads_a_flag_fences_and_who_sets_it_comes_after_a_fence() {
     }
     let verdict = for_the_block(everything, other_behind);
     let [race] = &verdict.races[..] else { panic!("{verdict}") };
-    let MissingEdge::ReadersFence { fence, read } = race.missing else { panic!("{race}") };
+    let MissingEdge::ReadersFence { fence, read, .. } = race.missing else { panic!("{race}") };
     assert_eq!([fence, read].map(|at| at.to_string()), ["scopes.cu:45", "scopes.cu:56"]);
     insta::assert_snapshot!(race.missing, @"a fence (__threadfence_system) by the thread that reads the flag, behind scopes.cu:56 and before the barrier; the one at scopes.cu:45 is behind it, and acquires only what its own thread has read");
 }

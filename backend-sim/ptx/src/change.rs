@@ -46,6 +46,8 @@ pub enum DeviceCall {
     Syncthreads,
     /// `cluster.sync` of cooperative groups.
     ClusterSync,
+    /// `__threadfence_block`.
+    ThreadfenceBlock,
     /// `__threadfence`.
     Threadfence,
     /// `__threadfence_system`.
@@ -74,10 +76,11 @@ pub enum DeviceCall {
 
 impl DeviceCall {
     /// All of them.
-    const ALL: [Self; 15] = [
+    const ALL: [Self; 16] = [
         Self::Syncwarp,
         Self::Syncthreads,
         Self::ClusterSync,
+        Self::ThreadfenceBlock,
         Self::Threadfence,
         Self::ThreadfenceSystem,
         Self::ProxyFence,
@@ -102,6 +105,7 @@ impl DeviceCall {
             Self::Syncwarp => "__syncwarp",
             Self::Syncthreads => "__syncthreads",
             Self::ClusterSync => "cluster.sync",
+            Self::ThreadfenceBlock => "__threadfence_block",
             Self::Threadfence => "__threadfence",
             Self::ThreadfenceSystem => "__threadfence_system",
             Self::ProxyFence => "fence.proxy.async.shared::cta",
@@ -123,6 +127,7 @@ impl DeviceCall {
             Self::Syncwarp => &["bar.warp.sync"],
             Self::Syncthreads => &["bar.sync"],
             Self::ClusterSync => &["barrier.cluster.arrive.aligned", "barrier.cluster.wait.aligned"],
+            Self::ThreadfenceBlock => &["membar.cta"],
             Self::Threadfence => &["membar.gl"],
             Self::ThreadfenceSystem => &["membar.sys"],
             Self::ProxyFence => &["fence.proxy.async.shared::cta"],

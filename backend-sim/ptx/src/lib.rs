@@ -24,7 +24,7 @@ mod world;
 
 pub use block::{
     Block, COPIES, Call, Checks, Fault, FaultKind, Idle, InVain, Launch, LaunchError, Phase, Spare, Stop, Sync,
-    ToldInBlock, Waiting, Who, each_lane,
+    ToldInBlock, Unordered, Waiting, Who, each_lane,
 };
 pub use bytes::{gather, gather_row, in_a_row, scatter, scatter_row};
 pub use change::{Beside, Change, DeviceCall};

@@ -1,11 +1,11 @@
 //! [`Fix`]: the weakest calls whose insertion makes a program right, found by trying.
 
-use std::collections::BTreeSet;
 use std::fmt;
 
 use onesided::{At, Pe, Result, count};
 
 use super::edit::{Edit, Ordering};
+use super::lacking::Lacking;
 use super::lines::{Call, Calls};
 use super::trial::{Effort, Job, Trial, Trials, Triers};
 use crate::crew::Crew;
@@ -129,7 +129,7 @@ impl Simulation {
             helping: Vec::new(),
             not_proved: None,
         };
-        let fix = match search.in_kernels(&run.verdict.kind)? {
+        let fix = match search.in_kernels(&run.verdict)? {
             Some(fix) => Some(fix),
             None => search.weakest()?,
         };
@@ -374,12 +374,8 @@ impl Search<'_, '_> {
     }
 
     /// Whether a race of the finding is not among those that are left.
-    fn helps(&self, left: &[Race]) -> bool {
-        let lines = |races: &[Race]| -> BTreeSet<[At; 2]> {
-            races.iter().map(|race| [race.first.at, race.second.at]).collect()
-        };
-        let left = lines(left);
-        lines(self.races).iter().any(|race| !left.contains(race))
+    fn helps(&self, left: &[Lacking]) -> bool {
+        self.races.iter().map(Lacking::from).any(|race| left.iter().all(|other| other.lines != race.lines))
     }
 
     fn next_of(&self, edit: &Edit) -> Option<At> {

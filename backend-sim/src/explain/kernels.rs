@@ -5,34 +5,44 @@ use onesided_ptx::Beside::{self, Behind, BehindCondition, InFront, InFrontOfCond
 use onesided_ptx::Change;
 use onesided_ptx::DeviceCall::{
     self, BarrierAll, BarrierAllBlock, BulkWait, ClusterSync, CopyWait, Fence, Flush, ProxyFence, Quiet, SyncAll,
-    SyncAllBlock, Syncthreads, Syncwarp, Threadfence, ThreadfenceSystem,
+    SyncAllBlock, Syncthreads, Syncwarp, Threadfence, ThreadfenceBlock, ThreadfenceSystem,
 };
 
 use super::edit::Edit;
 use super::fix::{Fix, Search};
+use super::lacking::{Lacking, lacking};
 use super::trial::Trial;
 use crate::kernel::kernel_text;
-use crate::race::{MissingEdge, Part, Race, Side};
-use crate::verdict::VerdictKind;
+use crate::race::{MissingEdge, Reach, Side};
+use crate::verdict::{Verdict, VerdictKind};
 
 /// So many changes may be needed together: a flag often needs a fence on both sides, and a strong access.
 const TOGETHER: usize = 3;
 
 impl Search<'_, '_> {
     /// A change of kernels. Where it makes another edge missing, the next change is tried together with it.
-    pub(super) fn in_kernels(&mut self, found: &VerdictKind) -> Result<Option<Fix>> {
-        if let VerdictKind::Kernel { at, races_with: Some(other), .. } = *found {
-            let places = around(other, at);
-            let one = [Syncwarp, ProxyFence, CopyWait, BulkWait, Syncthreads, ClusterSync];
-            let waits = [CopyWait, BulkWait].into_iter();
-            let two = waits
-                .flat_map(|wait| places.iter().map(move |&place| [wait, Syncthreads].map(|call| edit_at(call, place))));
-            let two = two.map(|both| both.into_iter().flatten().collect());
-            return self
-                .one_of(&[], at_each(&one, &places).into_iter().chain(two).collect())
-                .map(std::result::Result::ok);
+    pub(super) fn in_kernels(&mut self, found: &Verdict) -> Result<Option<Fix>> {
+        let fix = self.where_edges_are_missing(lacking(found))?;
+        match found.kind {
+            VerdictKind::Kernel { at, races_with: Some(other), .. } if fix.is_none() => self.in_shared(other, at),
+            _ => Ok(fix),
         }
-        let (mut edits, mut races) = (Vec::new(), self.races.to_vec());
+    }
+
+    /// What the kernel's threads may lack between two accesses to shared memory: to meet, or to wait for a copy.
+    fn in_shared(&mut self, after: At, before: At) -> Result<Option<Fix>> {
+        let places = around(after, before);
+        let one = [Syncwarp, ProxyFence, CopyWait, BulkWait, Syncthreads, ClusterSync];
+        let waits = [CopyWait, BulkWait].into_iter();
+        let two = waits
+            .flat_map(|wait| places.iter().map(move |&place| [wait, Syncthreads].map(|call| edit_at(call, place))));
+        let two = two.map(|both| both.into_iter().flatten().collect());
+        self.one_of(&[], at_each(&one, &places).into_iter().chain(two).collect()).map(std::result::Result::ok)
+    }
+
+    /// The edge that the first race lacks; and together with it what the first one lacks that is left then.
+    fn where_edges_are_missing(&mut self, mut races: Vec<Lacking>) -> Result<Option<Fix>> {
+        let mut edits = Vec::new();
         while edits.len() < TOGETHER
             && let Some(race) = races.first()
         {
@@ -41,10 +51,7 @@ impl Search<'_, '_> {
             match self.one_of(&edits, changes)? {
                 Ok(fix) => return Ok(Some(fix)),
                 Err(others) => {
-                    let goes_on = |left: &[Race]| {
-                        let is_it = |other: &Race| lines(other) == lines(race) && other.missing == race.missing;
-                        !left.is_empty() && !left.iter().any(is_it)
-                    };
+                    let goes_on = |left: &[Lacking]| !left.is_empty() && !left.contains(race);
                     let Some((next, left)) = others.into_iter().find(|(_, left)| goes_on(left)) else { break };
                     (edits, races) = (next, left);
                 }
@@ -55,7 +62,7 @@ impl Search<'_, '_> {
 }
 
 /// Changes that were tried together, and the races that are left with them.
-type Tried = (Vec<Edit>, Vec<Race>);
+type Tried = (Vec<Edit>, Vec<Lacking>);
 
 impl Search<'_, '_> {
     /// The first of these changes that repairs the finding, together with what was changed before. If none does, what is left with each.
@@ -80,14 +87,8 @@ impl Search<'_, '_> {
     }
 }
 
-/// The two lines of a race.
-fn lines(race: &Race) -> [At; 2] {
-    [race.first.at, race.second.at]
-}
-
 /// What may make the missing edge of a race, the weakest first.
-fn changes_for(race: &Race) -> Vec<Vec<Edit>> {
-    let fences = [Threadfence, ThreadfenceSystem];
+fn changes_for(race: &Lacking) -> Vec<Vec<Edit>> {
     let instead = |at: At, changes: &[Change]| -> Vec<Vec<Edit>> {
         changes.iter().filter_map(|&change| edit(at, change)).map(|one| vec![one]).collect()
     };
@@ -97,13 +98,16 @@ fn changes_for(race: &Race) -> Vec<Vec<Edit>> {
         }
         MissingEdge::Quiet { after, before } => {
             // a fence orders what is sent, and no get
-            let fetches = race.first.part == Part::Delivery && race.first.pe == race.pe;
-            at_each(if fetches { &[Quiet] } else { &[Fence, Quiet] }, &[(after, Behind), (before, InFront)])
+            at_each(if race.fetches { &[Quiet] } else { &[Fence, Quiet] }, &[(after, Behind), (before, InFront)])
         }
         MissingEdge::Flush { after, before } => at_each(&[Flush, Quiet], &[(after, Behind), (before, InFront)]),
-        MissingEdge::ReleasingFence { after, flag, .. } => at_each(&fences, &[(after, Behind), (flag, InFront)]),
-        MissingEdge::AcquiringFence { read, before, .. } => at_each(&fences, &[(read, Behind), (before, InFront)]),
-        MissingEdge::ReadersFence { read, .. } => at_each(&fences, &[(read, Behind)]),
+        MissingEdge::ReleasingFence { after, flag, reach } => {
+            at_each(fences(reach), &[(after, Behind), (flag, InFront)])
+        }
+        MissingEdge::AcquiringFence { read, before, reach } => {
+            at_each(fences(reach), &[(read, Behind), (before, InFront)])
+        }
+        MissingEdge::ReadersFence { read, reach, .. } => at_each(fences(reach), &[(read, Behind)]),
         MissingEdge::Threads { after, before, side, cluster } => {
             let meetings: &[DeviceCall] = if cluster { &[ClusterSync] } else { &[Syncwarp, Syncthreads] };
             let widest = &meetings[meetings.len() - 1..];
@@ -167,4 +171,12 @@ fn edit(at: At, change: Change) -> Option<Edit> {
     let own = own.unwrap_or(at);
     let at = At::foreign(own.file(), own.line(), own.column(), own.function());
     Some(Edit::InKernel { at, change })
+}
+
+/// The fences that reach so far, the weakest first.
+fn fences(reach: Reach) -> &'static [DeviceCall] {
+    match reach {
+        Reach::Block => &[ThreadfenceBlock, Threadfence, ThreadfenceSystem],
+        Reach::Gpu | Reach::System => &[Threadfence, ThreadfenceSystem],
+    }
 }

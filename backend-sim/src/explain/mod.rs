@@ -17,6 +17,7 @@ mod critical;
 mod edit;
 mod fix;
 mod kernels;
+mod lacking;
 mod lines;
 mod minimize;
 mod odd;

@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use onesided::{Pe, Result};
 
 use super::edit::Edit;
+use super::lacking::{Lacking, lacking};
 use crate::config::Config;
 use crate::coroutine::Pulse;
 use crate::crew::Crew;
 use crate::limits::{Bound, Deadline, Limits};
 use crate::pe::Sim;
-use crate::race::Race;
 use crate::search::{Explore, Strategy};
 use crate::simulation::{Run, Simulation};
 use crate::verdict::VerdictKind;
@@ -43,8 +43,8 @@ const DEPTH: u32 = 3;
 /// What a trial has shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Trial {
-    /// Something is wrong. With the races that the run has which shows it.
-    Fails(Vec<Race>),
+    /// Something is wrong: what is not in order in the run that shows it.
+    Fails(Vec<Lacking>),
     /// Nothing is wrong on any schedule: so many classes. `polls`: whether polls were left out that would have read nothing new.
     Proved { classes: u64, polls: bool },
     /// Nothing was wrong on so many schedules.
@@ -230,7 +230,7 @@ impl Job {
             return Ok(Some(Trial::Unseen));
         }
         if !first.is_ok() {
-            return Ok(Some(Trial::Fails(first.verdict.races)));
+            return Ok(Some(Trial::Fails(lacking(&first.verdict))));
         }
         let all = Explore::All { limit: self.schedules };
         let (mut schedules, proved) = match self.explore(simulation, all, used, program)? {
@@ -265,7 +265,7 @@ impl Job {
         let explored = simulation.explore(how, program, |run: &Run<T>| {
             left = left.saturating_sub(run.steps);
             if run.has_finding() {
-                wrong = Some(run.verdict.races.clone());
+                wrong = Some(lacking(&run.verdict));
             }
             let ends = wrong.is_some() || run.is_given_up() && matches!(how, Explore::All { .. });
             match ends || left == 0 || self.cancel.load(Ordering::Relaxed) {

@@ -8,7 +8,7 @@ use super::call;
 use super::found::Pair;
 use super::gpu::Lack;
 use super::how::How;
-use super::missing::{MissingEdge, Side};
+use super::missing::{MissingEdge, Reach, Side};
 use super::path::{Path, Which, others_of_block};
 use super::site::Sites;
 use super::{Clock, Lane, Mark, View, steps_of};
@@ -259,7 +259,7 @@ impl Pair {
         let (after, before) = (context.at(&self.first), context.at(&self.second));
         let told = next.map(|(site, _)| site).or(self.signal.map(|(_, site)| site));
         match told {
-            Some(site) => MissingEdge::ReleasingFence { after, flag: context.at_site(site), near: false },
+            Some(site) => MissingEdge::ReleasingFence { after, flag: context.at_site(site), reach: Reach::System },
             None => MissingEdge::Quiet { after, before },
         }
     }
@@ -321,18 +321,9 @@ impl Pair {
     }
 
     /// What is missing of a fence or a wait between two lines.
-    fn of_fence(&self, lack: Lack, context: Context<'_>, [after, before]: [At; 2]) -> MissingEdge {
+    fn of_fence(&self, lack: Lack, context: Context<'_>, lines: [At; 2]) -> MissingEdge {
         let [one, other] = self.pes(context.agents);
-        match lack {
-            Lack::Scope { fence } if one == other => MissingEdge::GpuFence { at: fence },
-            Lack::Scope { fence } => MissingEdge::SystemFence { at: fence },
-            Lack::Place { fence, read } => MissingEdge::ReadersFence { fence, read },
-            Lack::Release { flag, near, .. } => MissingEdge::ReleasingFence { after, flag, near },
-            Lack::Acquire { read, near, tells, .. } => {
-                MissingEdge::AcquiringFence { read, before: tells.unwrap_or(before), near }
-            }
-            Lack::Wait { read } => MissingEdge::Wait { at: read },
-        }
+        lack.edge(lines, one == other)
     }
 
     /// Whether both write.

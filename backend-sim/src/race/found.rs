@@ -7,7 +7,7 @@ use onesided::backend::{AllocId, Span};
 use onesided_ptx::Who as KernelThread;
 
 use super::advice::{Context, pairs_to_show, signal_by_another};
-use super::gpu::{Gpus, Lack};
+use super::gpu::{Gpus, Lack, When};
 use super::how::How;
 use super::missing::{MissingEdge, Side};
 use super::path::{Path, Which, beyond_block, streams_of};
@@ -240,7 +240,7 @@ impl Pair {
         let target = if first.lane_to(reader, who.pe, agents) == first.lane() { who.pe } else { reader.pe };
         let of_one_block = matches!(path, Path::Threads { side: Side::Both, .. });
         let lacking = |two: [Mark; 2], knows| {
-            let lack = gpus.fence_missing(&two, knows, of_one_block, (agents, sites));
+            let lack = gpus.fence_missing([&two[0], &two[1]].map(When::from), knows, of_one_block, (agents, sites));
             lack.map(|lack| (lack, two))
         };
         let lack = match path {
@@ -254,7 +254,7 @@ impl Pair {
             span,
             path,
             wait: gpus.wait_missing([&first, &second], who.pe, agents),
-            fence: gpus.missing(&first, &second, agents),
+            fence: gpus.missing([&first, &second].map(When::from), agents),
             lack,
             signal: signal_by_another(&first, (target, who.clock), agents),
             heard: heard(

@@ -11,6 +11,7 @@ use smallvec::SmallVec;
 
 use super::call::counts;
 use super::clock::Clock;
+use super::missing::{MissingEdge, Reach};
 use super::scope::{Nearby, Place, Scoped, join_nearby, places};
 use super::site::{Site, Sites};
 use super::{Detector, Kind, Lane, Mark, Narrow, Told, View, join_told, knows, steps_of};
@@ -19,10 +20,38 @@ use crate::machine::{AgentId, PeId, Table};
 /// What kernels have told by words in this run.
 #[derive(Debug, Default)]
 pub(super) struct Gpus {
-    /// By PE, allocation and offset: what strong stores to words tell.
-    words: BTreeMap<(PeId, AllocId, usize), Near>,
+    /// What strong stores to words tell.
+    words: BTreeMap<Word, Near>,
     /// What agents of a PE would know if their fences lacked nothing: one for each lack.
     missed: Vec<Missed>,
+}
+
+/// A word by which threads of kernels tell each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Word {
+    /// Of a PE's memory, by its allocation and offset.
+    Global(PeId, AllocId, usize),
+    /// Of the shared memory of a block or cluster, by its address.
+    Shared(AgentId, u64),
+}
+
+impl Word {
+    fn of(pe: PeId, span: Span) -> Word {
+        Word::Global(pe, span.alloc, span.start)
+    }
+}
+
+/// When an agent accessed something.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct When {
+    pub(super) agent: AgentId,
+    pub(super) time: u64,
+}
+
+impl From<&Mark> for When {
+    fn from(mark: &Mark) -> When {
+        When { agent: mark.agent(), time: mark.time }
+    }
 }
 
 /// The most agents whose withheld knowledge a word keeps, if they have changed it one after the other.
@@ -89,13 +118,42 @@ pub(crate) enum Lack {
     /// It has the scope of a block or of a GPU, and the other thread is in another.
     Scope { fence: At },
     /// It is behind a barrier, and another thread before the barrier has read what is to be acquired.
-    Place { fence: At, read: At },
-    /// There is none before a flag is set. `near`: a thread of the same PE reads the flag. `counts`: it does so by counting.
-    Release { flag: At, near: bool, counts: bool },
-    /// There is none behind the read of a flag. `near`: a thread of the same PE has set it. `tells`: the line by which the reader tells others.
-    Acquire { read: At, near: bool, counts: bool, tells: Option<At> },
+    Place { fence: At, read: At, reach: Reach },
+    /// There is none before a flag is set. `reach`: who reads the flag. `counts`: it does so by counting.
+    Release { flag: At, reach: Reach, counts: bool },
+    /// There is none behind the read of a flag. `reach`: who has set it. `tells`: the line by which the reader tells others.
+    Acquire { read: At, reach: Reach, counts: bool, tells: Option<At> },
     /// It is behind a load, and what a transfer has brought is told by NVSHMEM's waits only.
     Wait { read: At },
+}
+
+impl Lack {
+    /// What is missing between two lines. `of_one_pe`: whether kernels of one PE made both accesses.
+    pub(super) fn edge(self, [after, before]: [At; 2], of_one_pe: bool) -> MissingEdge {
+        match self {
+            Lack::Scope { fence } if of_one_pe => MissingEdge::GpuFence { at: fence },
+            Lack::Scope { fence } => MissingEdge::SystemFence { at: fence },
+            Lack::Place { fence, read, reach } => MissingEdge::ReadersFence { fence, read, reach },
+            Lack::Release { flag, reach, .. } => MissingEdge::ReleasingFence { after, flag, reach },
+            Lack::Acquire { read, reach, tells, .. } => {
+                MissingEdge::AcquiringFence { read, before: tells.unwrap_or(before), reach }
+            }
+            Lack::Wait { read } => MissingEdge::Wait { at: read },
+        }
+    }
+}
+
+impl Reach {
+    /// From one thread of a kernel to another one.
+    fn between(one: AgentId, other: AgentId, agents: &Table<AgentId, View>) -> Reach {
+        let [a, b] = [one, other].map(|agent| &agents[agent]);
+        let block = |view: &View| view.block.map(|block| (block, view.rank));
+        match a.pe == b.pe {
+            true if block(a).is_some() && block(a) == block(b) => Reach::Block,
+            true => Reach::Gpu,
+            false => Reach::System,
+        }
+    }
 }
 
 impl Gpus {
@@ -107,7 +165,7 @@ impl Gpus {
     /// An allocation has ended.
     pub(super) fn forget(&mut self, ended: AllocId) {
         if !self.words.is_empty() {
-            self.words.retain(|(_, alloc, _), _| *alloc != ended);
+            self.words.retain(|word, _| !matches!(word, Word::Global(_, alloc, _) if *alloc == ended));
         }
     }
 
@@ -121,8 +179,8 @@ impl Gpus {
     }
 
     /// What the fence lacks that would otherwise order two accesses. This is asked when they race, as what fences lack later is no reason for the race.
-    pub(super) fn missing(&self, first: &Mark, second: &Mark, agents: &Table<AgentId, View>) -> Option<Lack> {
-        let covers = |clock: &Clock| steps_of(clock, agents, first.agent()) >= first.time;
+    pub(super) fn missing(&self, [first, second]: [When; 2], agents: &Table<AgentId, View>) -> Option<Lack> {
+        let covers = |clock: &Clock| steps_of(clock, agents, first.agent) >= first.time;
         self.missed_before(second, agents)
             .find(|missed| !matches!(missed.lack, Lack::Wait { .. }) && covers(&missed.clock))
             .map(|missed| missed.lack)
@@ -140,32 +198,33 @@ impl Gpus {
             return None;
         }
         let covers = |clock: &Clock| knows(clock, agents, first.agent(), first.lane(), first.time, pe);
-        self.missed_before(second, agents)
+        self.missed_before(second.into(), agents)
             .find(|missed| matches!(missed.lack, Lack::Wait { .. }) && covers(&missed.clock))
             .map(|missed| missed.lack)
     }
 
     /// What the PE of an access has missed before it.
-    fn missed_before<'a>(&'a self, access: &Mark, agents: &Table<AgentId, View>) -> impl Iterator<Item = &'a Missed> {
-        let (reader, time) = (agents[access.agent()].pe, access.time);
+    fn missed_before<'a>(&'a self, access: When, agents: &Table<AgentId, View>) -> impl Iterator<Item = &'a Missed> {
+        let (reader, time) = (agents[access.agent].pe, access.time);
         self.missed.iter().filter(move |missed| missed.by == reader && missed.since <= time)
     }
 
     /// The fence that is missing, where with it a flag that was set behind the first access would order the two. A thread of the second one's PE has
-    /// read the flag before the second access. If both are `of_one_block`, the second one's own thread has. Or the flag was read by somebody of
-    /// whom the second access knows: `knows` is that access's clock, and the PE whose memory it accesses.
+    /// read the flag before the second access. If both are `of_one_block`, the second one's own thread has, or one of whom it knows that. Or the flag was read
+    /// by somebody of whom the second access knows: `knows` is that access's clock, and the PE whose memory it accesses.
     pub(super) fn fence_missing(
         &self,
-        [first, second]: &[Mark; 2],
+        [first, second]: [When; 2],
         knows: Option<(&Clock, PeId)>,
         of_one_block: bool,
         (agents, sites): (&Table<AgentId, View>, &Sites),
     ) -> Option<Lack> {
-        let covers = |clock: &Clock| steps_of(clock, agents, first.agent()) >= first.time;
+        let covers = |clock: &Clock| steps_of(clock, agents, first.agent) >= first.time;
+        let is_told = |of: &Reader| knows.is_some_and(|(clock, _)| steps_of(clock, agents, of.agent) >= of.when);
         let is_reader = |of: &Reader| {
             let reads = match of_one_block {
-                true => of.agent == second.agent(),
-                false => agents[of.agent].pe == agents[second.agent()].pe,
+                true => of.agent == second.agent || is_told(of),
+                false => agents[of.agent].pe == agents[second.agent].pe,
             };
             reads && of.when <= second.time
         };
@@ -181,23 +240,52 @@ impl Gpus {
                         let upto = Some(steps_of(clock, agents, by)).filter(|upto| *upto > when)?;
                         Some(sites.all[agents[by].tells(when, upto, [pe; 2])?.0 as usize].at)
                     });
-                    let is_sent = in_a_call.is_some() || agents[second.agent()].pe == pe;
+                    let is_sent = in_a_call.is_some() || agents[second.agent].pe == pe;
                     (Some(in_a_call.or_else(|| self.flag_set_by(by, when, is_reader))?), is_sent)
                 }
             };
-            let withholds =
-                |one: &&Withheld| covers(&one.clock) || one.agent == first.agent() && one.last >= first.time;
+            let withholds = |one: &&Withheld| covers(&one.clock) || one.agent == first.agent && one.last >= first.time;
             let &Withheld { agent, at: flag, .. } = near.withheld.iter().find(withholds)?;
-            let is_near = agents[agent].pe == pe;
-            let near_told = near.nearby.get(&Place::Gpu(pe)).map(|near| &*near.told.clock);
+            let reach = Reach::between(agent, by, agents);
+            let nearby = places(by, agents).into_iter().filter_map(|place| near.nearby.get(&place));
+            let near_told = nearby.map(|near| &*near.told.clock);
             let told = near.by_kernels.as_ref().map(|told| &*told.clock);
             if !told.into_iter().chain(near_told).any(covers) {
-                return Some(Lack::Release { flag, near: is_near, counts });
+                return Some(Lack::Release { flag, reach, counts });
             }
             // who has told the second of its reading has told it of nothing before the flag
             let learned = tells.is_none() && covers(agents[by].last_clock(agents));
-            (!learned).then_some(Lack::Acquire { read, near: is_near && is_sent, counts, tells })
+            let reach = if is_sent { reach } else { Reach::System };
+            (!learned).then_some(Lack::Acquire { read, reach, counts, tells })
         })
+    }
+
+    /// A word that others than this agent have updated.
+    fn set_by_others(&mut self, agent: AgentId, word: Word) -> Option<&mut Near> {
+        self.words.get_mut(&word).filter(|near| near.withheld.iter().any(|one| one.agent != agent))
+    }
+
+    /// A word is updated. `places`: those of who does it. `is_more`: what was told there before stays.
+    fn update(&mut self, (scoped, places): (&Scoped, [Place; 2]), by: &Withheld, word: Word, is_more: bool) {
+        let before = self.words.remove(&word).filter(|_| is_more);
+        let mut by_kernels = scoped.system.clone();
+        join_told(&mut by_kernels, before.as_ref().and_then(|near| near.by_kernels.as_ref()));
+        let mut nearby = before.as_ref().map(|near| Rc::clone(&near.nearby)).unwrap_or_default();
+        let is_taken = |near: &Near| near.heard.is_some_and(|reader| reader.agent == by.agent);
+        let (taken, mut withheld) = match before {
+            Some(near) if is_taken(&near) => (Some(Box::new(Near { taken: None, ..near.clone() })), near.withheld),
+            Some(near) => (None, near.withheld),
+            None => (None, SmallVec::new()),
+        };
+        if scoped.block.is_some() {
+            join_nearby(Rc::make_mut(&mut nearby), places, scoped);
+        }
+        withheld.retain(|of_another| of_another.agent != by.agent);
+        if withheld.len() == MOST_WITHHELD {
+            withheld.remove(0);
+        }
+        withheld.push(by.clone());
+        self.words.insert(word, Near { time: by.last, nearby, by_kernels, withheld, heard: None, taken });
     }
 
     /// What kernels have told by words, also before an atomic that has read a word and changed it.
@@ -221,7 +309,7 @@ impl Detector {
             return None;
         }
         let (time, _) = self.shadow.released(pe, word)?;
-        let near = self.gpus.words.get(&(pe, word.alloc, word.start));
+        let near = self.gpus.words.get(&Word::of(pe, word));
         near.filter(|near| near.time == *time)
     }
 
@@ -234,30 +322,49 @@ impl Detector {
 
     /// A kernel's update of a word arrives. `replaces`: whatever the word held before.
     pub(crate) fn update_by_kernel(&mut self, update: &Update, (pe, word): (PeId, Span), replaces: bool) {
-        let Update { tells: scoped, by: Withheld { agent, last, .. } } = update;
-        let (agent, last) = (*agent, *last);
-        let key = (pe, word.alloc, word.start);
+        let Update { tells: scoped, by } = update;
         let is_more = !replaces && self.near(pe, word).is_some();
-        let before = self.gpus.words.remove(&key).filter(|_| is_more);
-        let mut by_kernels = scoped.system.clone();
-        join_told(&mut by_kernels, before.as_ref().and_then(|near| near.by_kernels.as_ref()));
-        let mut nearby = before.as_ref().map(|near| Rc::clone(&near.nearby)).unwrap_or_default();
-        let is_taken = |near: &Near| near.heard.is_some_and(|reader| reader.agent == agent);
-        let (taken, mut withheld) = match before {
-            Some(near) if is_taken(&near) => (Some(Box::new(Near { taken: None, ..near.clone() })), near.withheld),
-            Some(near) => (None, near.withheld),
-            None => (None, SmallVec::new()),
-        };
-        if scoped.block.is_some() {
-            join_nearby(Rc::make_mut(&mut nearby), places(agent, &self.agents), scoped);
+        self.update(by.last, pe, word, scoped.system.as_ref(), replaces);
+        let places = places(by.agent, &self.agents);
+        self.gpus.update((scoped, places), by, Word::of(pe, word), is_more);
+    }
+
+    /// A thread of a block writes strongly to shared memory, and tells this by it. `adds`: to what was told there before.
+    pub(crate) fn update_in_shared(
+        &mut self,
+        (thread, block): (AgentId, AgentId),
+        address: u64,
+        (told, adds): (Option<&Told>, bool),
+        at: At,
+    ) {
+        self.has_acted(thread);
+        let View { last, ref clock, .. } = self.agents[thread];
+        let by = Withheld { agent: thread, last, clock: Rc::clone(clock), at };
+        let scoped = told.map(|told| Scoped::of(told.clone(), Scope::Cta, None)).unwrap_or_default();
+        self.gpus.update((&scoped, places(thread, &self.agents)), &by, Word::Shared(block, address), adds);
+    }
+
+    /// A block has ended, and with it its shared memory.
+    pub(crate) fn forget_shared(&mut self, block: AgentId) {
+        if self.gpus.words.is_empty() {
+            return;
         }
-        self.update(last, pe, word, scoped.system.as_ref(), replaces);
-        withheld.retain(|of_another| of_another.agent != agent);
-        if withheld.len() == MOST_WITHHELD {
-            withheld.remove(0);
-        }
-        withheld.push(update.by.clone());
-        self.gpus.words.insert(key, Near { time: last, nearby, by_kernels, withheld, heard: None, taken });
+        self.gpus.words.retain(|word, _| !matches!(word, Word::Shared(of, _) if *of == block));
+    }
+
+    /// A fence that would order two accesses to shared memory by threads of one block: the one at a moment, and the other now.
+    pub(crate) fn missing_in_shared(
+        &self,
+        [first, second]: [AgentId; 2],
+        moment: u64,
+        lines: [At; 2],
+    ) -> Option<MissingEdge> {
+        // whatever the first thread tells behind its access, it tells later than at that moment
+        let both = [When { agent: first, time: moment + 1 }, When { agent: second, time: self.now }];
+        let View { pe, ref clock, .. } = self.agents[second];
+        let lack = self.gpus.missing(both, &self.agents);
+        let lack = lack.or_else(|| self.gpus.fence_missing(both, Some((clock, pe)), true, (&self.agents, &self.sites)));
+        lack.map(|lack| lack.edge(lines, true))
     }
 
     /// What a word tells agents of kernels in narrow scopes.
@@ -341,11 +448,23 @@ impl Detector {
     /// Notes who has read a word that a kernel has updated.
     fn hears(&mut self, agent: AgentId, pe: PeId, word: Span) {
         let View { last, site, .. } = self.agents[agent];
-        let near = self.gpus.words.get_mut(&(pe, word.alloc, word.start));
-        let by_others = |near: &&mut Near| near.withheld.iter().any(|one| one.agent != agent);
-        if let Some(near) = near.filter(by_others) {
+        if let Some(near) = self.gpus.set_by_others(agent, Word::of(pe, word)) {
             let Site { call, at, .. } = self.sites.all[site as usize];
             near.heard = Some(Reader { agent, when: last, read: at, counts: counts(call) });
+        }
+    }
+
+    /// A thread of a block reads shared memory strongly. `counts`: by an atomic that counts.
+    pub(crate) fn hears_in_shared(
+        &mut self,
+        (agent, block): (AgentId, AgentId),
+        address: u64,
+        (read, counts): (At, bool),
+    ) {
+        self.has_acted(agent);
+        let when = self.agents[agent].last;
+        if let Some(near) = self.gpus.set_by_others(agent, Word::Shared(block, address)) {
+            near.heard = Some(Reader { agent, when, read, counts });
         }
     }
 

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use onesided::At;
+use onesided_ptx::Scope;
 
 /// What would order the two accesses of a [`Race`](super::Race).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,6 +136,8 @@ pub enum MissingEdge {
         fence: At,
         /// The line of the read, behind which it belongs.
         read: At,
+        /// Who has set the flag.
+        reach: Reach,
     },
     /// A kernel stores, and then sets a flag: a fence between the two.
     ReleasingFence {
@@ -142,8 +145,8 @@ pub enum MissingEdge {
         after: At,
         /// The line that sets the flag.
         flag: At,
-        /// Whether a thread of the same PE reads the flag: a fence in the scope of the GPU is enough.
-        near: bool,
+        /// Who reads the flag.
+        reach: Reach,
     },
     /// A thread of a kernel reads a flag, and then what the flag is about: a fence between the two.
     AcquiringFence {
@@ -151,8 +154,8 @@ pub enum MissingEdge {
         read: At,
         /// The line before which it belongs.
         before: At,
-        /// Whether a thread of the same PE has set the flag: a fence in the scope of the GPU is enough.
-        near: bool,
+        /// Who has set the flag.
+        reach: Reach,
     },
     /// A kernel polls by a load of its own a word that a transfer updates. Over a network only NVSHMEM's waits and tests promise that what
     /// arrived before is visible.
@@ -213,6 +216,42 @@ pub enum Side {
     Second,
 }
 
+/// How far a fence of a kernel must reach: to the thread that reads the flag, or has set it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Reach {
+    /// It is of the same block.
+    Block,
+    /// It is of the same PE.
+    Gpu,
+    /// It is of another PE.
+    System,
+}
+
+impl Reach {
+    /// That of a fence of a scope. The simulator takes a cluster for one block, but its fence is that of the GPU in CUDA C++.
+    pub(crate) fn of(scope: Scope) -> Reach {
+        match scope {
+            Scope::Cta => Reach::Block,
+            Scope::Cluster | Scope::Gpu => Reach::Gpu,
+            Scope::Sys => Reach::System,
+        }
+    }
+
+    /// The fence of CUDA C++ that reaches so far, and no farther.
+    ///
+    /// ```
+    /// assert_eq!(onesided_sim::Reach::Gpu.fence(), "__threadfence");
+    /// ```
+    pub fn fence(self) -> &'static str {
+        match self {
+            Reach::Block => "__threadfence_block",
+            Reach::Gpu => "__threadfence",
+            Reach::System => "__threadfence_system",
+        }
+    }
+}
+
 impl MissingEdge {
     /// The end of a stream's work, behind a quiet if it sends something.
     pub(super) fn synchronize(after: At, before: At, quiet: bool) -> MissingEdge {
@@ -249,9 +288,9 @@ impl MissingEdge {
             MissingEdge::GpuFence { at } => ("__threadfence", at, at),
             MissingEdge::Scope { at, blocks, .. } => (if blocks { "scope gpu" } else { "scope sys" }, at, at),
             MissingEdge::Reduction { at } => ("atomicAdd_system", at, at),
-            MissingEdge::ReadersFence { fence, read } => ("__threadfence_system", read, fence),
-            MissingEdge::ReleasingFence { after, flag, near } => (fence_of(near), after, flag),
-            MissingEdge::AcquiringFence { read, before, near } => (fence_of(near), read, before),
+            MissingEdge::ReadersFence { fence, read, reach } => (reach.fence(), read, fence),
+            MissingEdge::ReleasingFence { after, flag, reach } => (reach.fence(), after, flag),
+            MissingEdge::AcquiringFence { read, before, reach } => (reach.fence(), read, before),
             MissingEdge::OneThread { at, .. } => ("atomicAdd", at, at),
             MissingEdge::Wait { at } => ("nvshmem_signal_wait_until", at, at),
             MissingEdge::PlainLoad { at } => ("ld.global", at, at),
@@ -274,11 +313,6 @@ pub(crate) fn in_one_line(one: At, other: At) -> String {
         [first, second] if is_one && first != second => format!(" (columns {first} and {second})"),
         _ => String::new(),
     }
-}
-
-/// The fence that orders threads of one PE, or of two.
-fn fence_of(near: bool) -> &'static str {
-    if near { "__threadfence" } else { "__threadfence_system" }
 }
 
 impl fmt::Display for MissingEdge {
@@ -360,17 +394,18 @@ impl fmt::Display for MissingEdge {
                 "atomics of scope sys (atomicAdd_system, red.sys) in place of the reduction of a bulk copy at {at}: that has the scope of \
                  its GPU, so to another PE it is no atomic"
             ),
-            MissingEdge::ReadersFence { fence, read } => write!(
+            MissingEdge::ReadersFence { fence, read, reach } => write!(
                 f,
-                "a fence (__threadfence_system) by the thread that reads the flag, behind {read} and before the barrier; the one at \
-                 {fence} is behind it, and acquires only what its own thread has read"
+                "a fence ({}) by the thread that reads the flag, behind {read} and before the barrier; the one at \
+                 {fence} is behind it, and acquires only what its own thread has read",
+                reach.fence()
             ),
-            MissingEdge::ReleasingFence { after, flag, near } => {
-                between(f, &format!("a fence ({})", fence_of(*near)), after, flag)?;
+            MissingEdge::ReleasingFence { after, flag, reach } => {
+                between(f, &format!("a fence ({})", reach.fence()), after, flag)?;
                 f.write_str(", which sets the flag")
             }
-            MissingEdge::AcquiringFence { read, before, near } => {
-                let what = format!("a fence ({}), by the thread that reads the flag,", fence_of(*near));
+            MissingEdge::AcquiringFence { read, before, reach } => {
+                let what = format!("a fence ({}), by the thread that reads the flag,", reach.fence());
                 between(f, &what, read, before)
             }
             MissingEdge::Wait { at } => write!(

@@ -56,7 +56,7 @@ use intended::Marks;
 pub use intended::{IntendedRace, IntendedRaces};
 pub(crate) use mark::Mark;
 pub(crate) use missing::in_one_line;
-pub use missing::{MissingEdge, Side};
+pub use missing::{MissingEdge, Reach, Side};
 use read_only::Began;
 pub use report::{Access, Part, Race};
 pub(crate) use scope::{Narrow, Nearby, Scoped, takes_in_blocks};

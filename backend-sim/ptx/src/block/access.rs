@@ -3,7 +3,7 @@
 use super::lanes::{Lanes, Row, each_lane};
 use super::shared::{By, Finding, Learned, Strength, Touch};
 use super::thread::Thread;
-use super::{Block, Fault, FaultKind, Halt, Stop};
+use super::{Block, Fault, FaultKind, Halt, Stop, Unordered};
 use crate::alu;
 use crate::bytes;
 use crate::count::count;
@@ -171,7 +171,7 @@ impl Block {
                     },
                 )?;
                 self.has_read(thread, index, generic, bytes);
-                self.synchronize_read(index, generic, memory.order);
+                self.synchronize_read((index, place), generic, memory.order);
                 if strong {
                     world.accessed_shared(&self.access(index, memory, generic, AccessKind::Load, place), None);
                 }
@@ -245,7 +245,7 @@ impl Block {
                         ..Touch::write(index, place, By::Thread)
                     },
                 )?;
-                self.synchronize_write(index, generic, memory.order, false);
+                self.synchronize_write((index, place), generic, memory.order, false);
                 let before = strong.then(|| self.shared.around(at));
                 let changed = self.shared.store(at, bytes, value);
                 if let Some(before) = before {
@@ -339,14 +339,14 @@ impl Block {
         let is_shared = crate::world::is_shared(address);
         if let Some(asks) = in_vain {
             let (acquires, releases) = (memory.order.acquires(), memory.order.releases());
-            self.order.counts_in_vain(index, address, (acquires, releases), asks);
+            self.order.counts_in_vain((index, place), address, (acquires, releases), asks);
         } else if is_shared {
             if !form.commutes {
-                self.synchronize_read(index, address, memory.order);
+                self.synchronize_read((index, place), address, memory.order);
             }
             // A compare-and-swap that fails writes nothing, and releases nothing.
             if changed || form.op != AtomicOp::CompareSwap {
-                self.synchronize_write(index, address, memory.order, true);
+                self.synchronize_write((index, place), address, memory.order, true);
             }
         }
         if let Some((access, at, before)) = wrote {
@@ -433,16 +433,16 @@ impl Block {
     }
 
     #[inline]
-    fn synchronize_read(&mut self, index: usize, address: u64, order: Order) {
+    fn synchronize_read(&mut self, by: (usize, Place), address: u64, order: Order) {
         if order.is_strong() {
-            self.order.read(index, address, order.acquires());
+            self.order.read(by, address, order.acquires());
         }
     }
 
     #[inline]
-    fn synchronize_write(&mut self, index: usize, address: u64, order: Order, atomic: bool) {
+    fn synchronize_write(&mut self, by: (usize, Place), address: u64, order: Order, atomic: bool) {
         if order.is_strong() {
-            self.order.write(index, address, order.releases(), atomic);
+            self.order.write(by, address, order.releases(), atomic);
         }
     }
 
@@ -521,7 +521,7 @@ impl Block {
         at: usize,
         bytes: usize,
         touch: &Touch,
-        Finding { thread, place, wrote, invisible, strength }: Finding,
+        Finding { thread, place, wrote, invisible, strength, moment }: Finding,
     ) -> Halt {
         if let By::Async(what) = touch.by
             && invisible
@@ -537,12 +537,14 @@ impl Block {
             what(wrote)
         );
         let fault = Fault::new(&self.module, FaultKind::Race, self.who(touch.thread), touch.place, message);
-        let fault = fault.with(&self.module, self.who(thread), place).lacking(
-            match [touch.strength, strength].contains(&Strength::Weak) {
-                true => self.missing((touch.thread, touch.place), (thread, place)),
-                false => self.wider_scope([(touch.strength, touch.place), (strength, place)]),
+        let fault = fault.with(&self.module, self.who(thread), place);
+        let fault = match [touch.strength, strength].contains(&Strength::Weak) {
+            true => Fault {
+                unordered: Some(Unordered { first: thread, moment, second: touch.thread }),
+                ..fault.lacking(self.missing((touch.thread, touch.place), (thread, place)))
             },
-        );
+            false => fault.lacking(self.wider_scope([(touch.strength, touch.place), (strength, place)])),
+        };
         Box::new(Stop::Fault(Box::new(fault)))
     }
 

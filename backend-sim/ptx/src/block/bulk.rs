@@ -85,7 +85,7 @@ impl Block {
             }
             thread.copied = offset + u64::from(step);
         }
-        self.end_copy(world, thread, index, kind, barrier);
+        self.end_copy(world, thread, (index, place), kind, barrier);
         match kind {
             Bulk::ToShared => {
                 self.mbarrier(world, thread, index, (MBarrier::CompleteTx, false), (barrier, bytes), true, place)?;
@@ -126,7 +126,7 @@ impl Block {
             self.changed(index, window::SHARED + to as u64, 8);
             thread.copied = offset + 8;
         }
-        self.end_copy(world, thread, index, Bulk::ToShared, barrier);
+        self.end_copy(world, thread, (index, place), Bulk::ToShared, barrier);
         self.mbarrier(world, thread, index, (MBarrier::CompleteTx, false), (barrier, bytes), true, place)?;
         (thread.copied, thread.copy) = (0, None);
         Ok(())
@@ -171,7 +171,7 @@ impl Block {
             self.atomic(world, thread, index, form, target.wrapping_add(offset), (value, value), place)?;
             thread.copied = offset + u64::from(width);
         }
-        self.end_copy(world, thread, index, kind, 0);
+        self.end_copy(world, thread, (index, place), kind, 0);
         (thread.copied, thread.copy) = (0, None);
         Ok(())
     }

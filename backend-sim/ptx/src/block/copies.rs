@@ -131,7 +131,14 @@ impl Block {
     }
 
     /// All bytes of a copy have moved. A thread that sees the phase of its mbarrier end learns that the copy is over.
-    pub(super) fn end_copy(&mut self, world: &mut impl World, thread: &Thread, index: usize, kind: Bulk, barrier: u64) {
+    pub(super) fn end_copy(
+        &mut self,
+        world: &mut impl World,
+        thread: &Thread,
+        (index, place): (usize, Place),
+        kind: Bulk,
+        barrier: u64,
+    ) {
         let Some(number) = thread.copy else { return };
         self.copies.current = None;
         world.copying(None);
@@ -141,7 +148,7 @@ impl Block {
             let address = window::SHARED + self.blocks.place(index, barrier % window::SHARED);
             self.order.tells_over(address, copy.name);
             let thread = self.order.threads() + number;
-            self.order.also(Sync::Write { thread, address, releases: true, atomic: true });
+            self.order.also(Sync::Write { thread, place, address, releases: true, atomic: true });
         }
     }
 

@@ -68,6 +68,18 @@ pub enum FaultKind {
     InvalidOperand,
 }
 
+/// Two accesses to shared memory that nothing orders. Threads are given by their numbers in the block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "who made the two, and when the earlier one was made")]
+pub struct Unordered {
+    /// Who made the earlier one.
+    pub first: usize,
+    /// The world's [moment](crate::World::moment) of it.
+    pub moment: u64,
+    /// Who made the later one.
+    pub second: usize,
+}
+
 /// What went wrong, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -88,6 +100,8 @@ pub struct Fault {
     pub other_place: Option<Place>,
     /// Of a race, what would order the two threads.
     pub missing: Option<String>,
+    /// Of a race of two accesses by threads, who made them, and when.
+    pub unordered: Option<Unordered>,
     /// Of a misaligned access, its address.
     pub address: Option<u64>,
 }
@@ -96,7 +110,18 @@ impl Fault {
     pub(super) fn new(module: &Module, kind: FaultKind, who: Who, place: Place, message: impl Into<String>) -> Self {
         let at = module.describe(place);
         let message = message.into();
-        Self { kind, message, who, place, at, other: None, other_place: None, missing: None, address: None }
+        Self {
+            kind,
+            message,
+            who,
+            place,
+            at,
+            other: None,
+            other_place: None,
+            missing: None,
+            unordered: None,
+            address: None,
+        }
     }
 
     pub(super) fn of_address(self, address: u64) -> Self {

@@ -187,7 +187,7 @@ impl Block {
                 let done = (old.phase == 1) != is_odd(operand, parity);
                 if done {
                     match relaxed {
-                        true => self.order.read(index, generic, false),
+                        true => self.order.read((index, place), generic, false),
                         false => self.order.sees_phase(index, generic),
                     }
                     self.sees_phase(address);
@@ -223,7 +223,7 @@ impl Block {
         if goes_on && new.phase != old.phase {
             return invalid(self, "an arrival with .noComplete completes the mbarrier's phase".into());
         }
-        self.order.write(index, generic, !relaxed, true);
+        self.order.write((index, place), generic, !relaxed, true);
         if let AccessKind::Arrive { odd, ends } = &mut access.kind {
             (*odd, *ends) = (old.phase == 1, new.phase != old.phase);
             if *ends {

@@ -41,7 +41,7 @@ use std::sync::Arc;
 
 pub use call::Call;
 pub use copies::COPIES;
-pub use fault::{Fault, FaultKind, Who};
+pub use fault::{Fault, FaultKind, Unordered, Who};
 pub use lanes::each_lane;
 pub use launch::{Checks, Launch, LaunchError};
 

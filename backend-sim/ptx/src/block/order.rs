@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::module::Place;
 use crate::world::{Asks, AtomicOp};
 
 /// For each thread the latest clock that is known of it.
@@ -48,6 +49,8 @@ pub enum Sync {
     Write {
         /// Who writes.
         thread: usize,
+        /// The instruction.
+        place: Place,
         /// Where.
         address: u64,
         /// Whether it releases by itself.
@@ -59,6 +62,8 @@ pub enum Sync {
     Read {
         /// Who reads.
         thread: usize,
+        /// The instruction.
+        place: Place,
         /// Where.
         address: u64,
         /// Whether it acquires by itself.
@@ -337,14 +342,14 @@ impl Order {
     }
 
     /// A strong write at an address: a release, or relaxed behind a fence. An atomic keeps what was released there before.
-    pub(super) fn write(&mut self, thread: usize, address: u64, releases: bool, atomic: bool) {
+    pub(super) fn write(&mut self, (thread, place): (usize, Place), address: u64, releases: bool, atomic: bool) {
         self.in_vain.remove(&address);
-        self.writes(thread, address, releases, atomic);
+        self.writes((thread, place), address, releases, atomic);
     }
 
-    fn writes(&mut self, thread: usize, address: u64, releases: bool, atomic: bool) {
+    fn writes(&mut self, (thread, place): (usize, Place), address: u64, releases: bool, atomic: bool) {
         if let Some(untold) = &mut self.untold {
-            untold.push(Sync::Write { thread, address, releases, atomic });
+            untold.push(Sync::Write { thread, place, address, releases, atomic });
         }
         let row = if releases { Some(self.done_by(&[thread])) } else { self.fenced[thread].clone() };
         match (row, self.released.get_mut(&address)) {
@@ -356,13 +361,13 @@ impl Order {
     }
 
     /// A strong read at an address: an acquire, or relaxed for a later fence.
-    pub(super) fn read(&mut self, thread: usize, address: u64, acquires: bool) {
+    pub(super) fn read(&mut self, (thread, place): (usize, Place), address: u64, acquires: bool) {
         let row = match self.as_of.take() {
             Some((of, row)) if of == thread => row,
             _ => self.released.get(&address).cloned(),
         };
         self.in_vain.remove(&address);
-        self.reads(thread, address, acquires, (None, row));
+        self.reads((thread, place), address, acquires, (None, row));
     }
 
     /// Whether an atomic that asks this in vain follows another one.
@@ -373,7 +378,7 @@ impl Order {
     /// An atomic that counts at an address, and asks this in vain.
     pub(super) fn counts_in_vain(
         &mut self,
-        thread: usize,
+        by: (usize, Place),
         address: u64,
         (acquires, releases): (bool, bool),
         asks: (AtomicOp, Asks),
@@ -382,14 +387,20 @@ impl Order {
             Some((of, row)) if of == asks => (InVain::Again, row),
             _ => (InVain::First, self.released.get(&address).cloned()),
         };
-        self.reads(thread, address, acquires, (Some(in_vain), row.clone()));
-        self.writes(thread, address, releases, true);
+        self.reads(by, address, acquires, (Some(in_vain), row.clone()));
+        self.writes(by, address, releases, true);
         self.in_vain.insert(address, (asks, row));
     }
 
-    fn reads(&mut self, thread: usize, address: u64, acquires: bool, (in_vain, row): (Option<InVain>, Option<Row>)) {
+    fn reads(
+        &mut self,
+        (thread, place): (usize, Place),
+        address: u64,
+        acquires: bool,
+        (in_vain, row): (Option<InVain>, Option<Row>),
+    ) {
         if let Some(untold) = &mut self.untold {
-            untold.push(Sync::Read { thread, address, acquires, in_vain });
+            untold.push(Sync::Read { thread, place, address, acquires, in_vain });
         }
         let Some(row) = row else { return };
         if acquires {
@@ -535,12 +546,12 @@ mod tests {
                     }
                     3 | 4 => {
                         let (releases, atomic) = (next(2) == 0, next(2) == 0);
-                        order.write(thread, address, releases, atomic);
+                        order.write((thread, Place::default()), address, releases, atomic);
                         model.write(thread, address, releases, atomic);
                     }
                     5..=7 => {
                         let acquires = next(2) == 0;
-                        order.read(thread, address, acquires);
+                        order.read((thread, Place::default()), address, acquires);
                         model.read(thread, address, acquires);
                     }
                     8 => {

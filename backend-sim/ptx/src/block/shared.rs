@@ -352,13 +352,15 @@ pub(super) struct Finding {
     pub(super) invisible: bool,
     /// That of the earlier access.
     pub(super) strength: Strength,
+    /// The world's moment of the earlier access.
+    pub(super) moment: u64,
 }
 
 impl Finding {
     /// With an earlier access of this thread.
     fn of(earlier: &Stamp, thread: usize, invisible: bool) -> Self {
-        let &Stamp { place, writes: wrote, strength, .. } = earlier;
-        Self { thread, place, wrote, invisible, strength }
+        let &Stamp { place, writes: wrote, strength, moment, .. } = earlier;
+        Self { thread, place, wrote, invisible, strength, moment }
     }
 }
 

@@ -49,7 +49,7 @@ impl Block {
             }
             thread.copied += u64::from(step);
         }
-        self.end_copy(world, thread, index, bulk, tile.barrier);
+        self.end_copy(world, thread, (index, place), bulk, tile.barrier);
         if kind == TileKind::Load {
             let counted = (tile.barrier, map.bytes());
             self.mbarrier(world, thread, index, (MBarrier::CompleteTx, false), counted, true, place)?;

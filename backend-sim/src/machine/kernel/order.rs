@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use onesided::At;
 use onesided::backend::{AllocId, Span};
-use onesided_ptx::{Access, AccessKind, InVain, Scope, Within};
+use onesided_ptx::{Access, AccessKind, InVain, Place, Scope, Within};
 
 use super::super::access::Test;
 use super::super::agent::Agent;
@@ -19,7 +19,7 @@ use super::super::{Machine, Object, Touch};
 use super::{Ending, Running};
 use crate::config::Quiet;
 use crate::lint::{By, Missed, Notice, Strong};
-use crate::race::{How, Lack, Scoped, StrongWrite, Told, join_told, takes_in_blocks};
+use crate::race::{How, Lack, Reach, Scoped, StrongWrite, Told, join_told, takes_in_blocks};
 
 /// So many words that a line has read are told apart.
 const MOST_WORDS: usize = 32;
@@ -30,6 +30,8 @@ pub(super) struct Heard {
     /// What each thread has read by strong loads since its last fence: one for each line, scope and word, and not too many for a line, so a loop without a fence
     /// does not add up.
     pending: BTreeMap<usize, Vec<Pending>>,
+    /// Of that, what each thread has acquired by its last fence that did, behind the last barrier of all threads.
+    acquired: BTreeMap<usize, Vec<Pending>>,
     /// What each thread's fences tell that are behind the last barrier of all threads, its own and those that it comes after.
     fenced: BTreeMap<usize, Scoped>,
     /// What fences before that barrier tell.
@@ -53,10 +55,10 @@ struct Pending {
     told: Told,
     /// The scope that a fence must have.
     scope: Scope,
-    /// When the thread read there last, and where in a kernel's text; shared memory's words have no line.
+    /// When the thread read there last, and where in a kernel's text.
     time: u64,
-    at: Option<At>,
-    /// The word of global memory that was read; `None` if there were too many.
+    at: At,
+    /// The word of global memory that was read; `None` if there were too many, or if it is one of shared memory.
     word: Option<(PeId, AllocId, usize)>,
 }
 
@@ -72,6 +74,7 @@ impl Heard {
 
     /// All threads have met. Returns what their fences tell, by scope.
     pub(super) fn all_meet(&mut self) -> impl Iterator<Item = &mut Told> {
+        self.acquired.clear(); // all come after those fences
         std::mem::take(&mut self.fenced).values().for_each(|fenced| self.met.join(fenced));
         let Scoped { system, gpu, block } = &mut self.met;
         let near = [gpu, block].into_iter().flatten().map(|near| &mut near.told);
@@ -171,7 +174,7 @@ impl Machine {
             match access.order.acquires() {
                 true => self.races.learn_told(agent, &told),
                 false => {
-                    let read = Pending { told, scope, time: self.races.last_step(agent), at: Some(asked.1), word };
+                    let read = Pending { told, scope, time: self.races.last_step(agent), at: asked.1, word };
                     self.kernels.blocks[id].heard.reads(by, read);
                 }
             }
@@ -260,16 +263,17 @@ impl Machine {
         }
         let Heard { pending, .. } = &mut self.kernels.blocks[id].heard;
         let own = pending.remove(&thread).unwrap_or_default();
-        if own.is_empty() && takes_in_blocks(scope) {
-            self.fence_behind_a_barrier(id, agent, at);
+        if own.is_empty() {
+            self.fence_behind_a_barrier(id, agent, (scope, at));
         }
-        for read in own {
-            if read.scope > scope {
-                self.races.misses(agent, &read.told, Lack::Scope { fence: at });
-                self.kernels.blocks[id].heard.reads(thread, read); // for a later fence
-            } else {
-                self.races.learn_told(agent, &read.told);
-            }
+        let (acquired, wider): (Vec<Pending>, Vec<Pending>) = own.into_iter().partition(|read| read.scope <= scope);
+        for read in wider {
+            self.races.misses(agent, &read.told, Lack::Scope { fence: at });
+            self.kernels.blocks[id].heard.reads(thread, read); // for a later fence
+        }
+        acquired.iter().for_each(|read| self.races.learn_told(agent, &read.told));
+        if !acquired.is_empty() {
+            self.kernels.blocks[id].heard.acquired.insert(thread, acquired);
         }
         if scope == Scope::Sys {
             self.races.system_fence(agent);
@@ -290,6 +294,7 @@ impl Machine {
             let agent = self.thread_acts(id, thread);
             all.iter().for_each(|read| self.races.learn_told(agent, &read.told));
         }
+        self.races.forget_shared(self.kernels.blocks[id].agent);
     }
 
     /// A thread's quiet has ended, or another call that completes: what it has completed is everywhere, as behind a fence of the system.
@@ -311,14 +316,15 @@ impl Machine {
     }
 
     /// A fence behind a barrier does not acquire what other threads have read. Notes what it would acquire if those threads had made it
-    /// before the barrier.
-    fn fence_behind_a_barrier(&mut self, id: BlockId, agent: AgentId, fence: At) {
+    /// before the barrier. They may make it, too, behind the barrier.
+    fn fence_behind_a_barrier(&mut self, id: BlockId, agent: AgentId, (scope, fence): (Scope, At)) {
         let Running { heard, threads, .. } = &self.kernels.blocks[id];
-        for (&reader, read) in heard.pending.iter().flat_map(|(thread, all)| all.iter().map(move |read| (thread, read)))
-        {
-            let is_before = threads[reader].is_some_and(|reader| self.races.comes_after(agent, reader, read.time));
-            if let Some(at) = read.at.filter(|_| is_before) {
-                self.races.misses(agent, &read.told, Lack::Place { fence, read: at });
+        let all = heard.pending.iter().chain(&heard.acquired);
+        let all = all.flat_map(|(&reader, all)| all.iter().map(move |read| (reader, read)));
+        for (reader, read) in all.filter(|(_, read)| read.scope <= scope || takes_in_blocks(scope)) {
+            if threads[reader].is_some_and(|reader| self.races.comes_after(agent, reader, read.time)) {
+                let reach = Reach::of(read.scope);
+                self.races.misses(agent, &read.told, Lack::Place { fence, read: read.at, reach });
             }
         }
     }
@@ -351,11 +357,20 @@ impl Machine {
     }
 
     /// A thread writes to shared memory strongly: what that tells others of the block.
-    pub(super) fn tells_in_block(&mut self, id: BlockId, thread: usize, address: u64, releases: bool, atomic: bool) {
+    pub(super) fn tells_in_block(
+        &mut self,
+        id: BlockId,
+        (thread, place): (usize, Place),
+        address: u64,
+        releases: bool,
+        atomic: bool,
+    ) {
         let agent = self.thread_acts(id, thread);
-        let heard = &self.kernels.blocks[id].heard;
+        let Running { agent: block, ref heard, ref launched, .. } = self.kernels.blocks[id];
+        let at = launched.code.at(place);
         let mut told =
             if releases { self.races.tell(agent) } else { heard.fenced_before(thread).block.map(|near| near.told) };
+        self.races.update_in_shared((agent, block), address, (told.as_ref(), atomic), at);
         let Heard { shared, .. } = &mut self.kernels.blocks[id].heard;
         join_told(&mut told, shared.get(&address).filter(|_| atomic));
         match told {
@@ -402,12 +417,14 @@ impl Machine {
     pub(super) fn hears_in_block(
         &mut self,
         id: BlockId,
-        thread: usize,
+        (thread, place): (usize, Place),
         (address, acquires): (u64, bool),
         in_vain: Option<InVain>,
     ) {
         let agent = self.thread_acts(id, thread);
-        let heard = &mut self.kernels.blocks[id].heard;
+        let Running { agent: block, ref mut heard, ref launched, .. } = self.kernels.blocks[id];
+        let at = launched.code.at(place);
+        self.races.hears_in_shared((agent, block), address, (at, !launched.code.module.is_look(place)));
         let now = heard.shared.get(&address).cloned();
         let told = match (in_vain, heard.as_of.take()) {
             (Some(InVain::Again), _) => heard.in_vain.get(&address).cloned().flatten(),
@@ -420,7 +437,7 @@ impl Machine {
             true => self.races.learn_told(agent, &told),
             false => {
                 let time = self.races.last_step(agent);
-                heard.reads(thread, Pending { told, scope: Scope::Cta, time, at: None, word: None });
+                heard.reads(thread, Pending { told, scope: Scope::Cta, time, at, word: None });
             }
         }
     }
@@ -435,11 +452,11 @@ mod tests {
     /// A loop goes over many flags. An acquire of one of the first acquires what was read there.
     #[test]
     fn the_words_that_a_line_has_read_are_told_apart_while_they_are_few() {
-        let mut heard = Heard::default();
+        let (mut heard, at) = (Heard::default(), At::foreign("flags.cu", 7, 1, None));
         let word = |number: usize| Some((PeId(0), AllocId(0), 8 * number));
         for number in 0..1000 {
             let told = Told::of(AgentId(3), 1 + number as u64);
-            heard.reads(7, Pending { told, scope: Scope::Sys, time: 0, at: None, word: word(number) });
+            heard.reads(7, Pending { told, scope: Scope::Sys, time: 0, at, word: word(number) });
         }
         let pending = &heard.pending[&7];
         assert_eq!(pending.len(), MOST_WORDS);
@@ -453,10 +470,10 @@ mod tests {
     /// Each store of a loop tells something else, and the next load reads it.
     #[test]
     fn what_a_loop_without_a_fence_has_read_is_kept_once() {
-        let mut heard = Heard::default();
+        let (mut heard, at) = (Heard::default(), At::foreign("loop.cu", 7, 1, None));
         for time in 1..=1000 {
             for scope in [Scope::Gpu, Scope::Sys] {
-                heard.reads(7, Pending { told: Told::of(AgentId(3), time), scope, time, at: None, word: None });
+                heard.reads(7, Pending { told: Told::of(AgentId(3), time), scope, time, at, word: None });
             }
         }
         let [near, far] = &heard.pending[&7][..] else { panic!("{:?}", heard.pending) };

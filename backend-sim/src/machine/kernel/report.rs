@@ -3,13 +3,14 @@
 use std::io::{self, Write as _};
 
 use onesided::{At, Error};
-use onesided_ptx::{Call, Fault, FaultKind, Waiting, Who, demangle};
+use onesided_ptx::{Call, Fault, FaultKind, Unordered, Waiting, Who, demangle};
 
 use super::super::Machine;
 use super::super::agent::{Agent, AgentKind};
 use super::super::ids::{AgentId, BlockId, Id as _};
 use super::{Running, address, awaits};
 use crate::limits::Bound;
+use crate::race::MissingEdge;
 use crate::verdict::VerdictKind;
 
 /// # Findings
@@ -31,19 +32,21 @@ impl Machine {
                 self.found(VerdictKind::InstructionLimit { pe, kernel, thread, instructions, at });
             }
             _ => {
-                let details = other.into_iter().chain(missing).collect();
-                let races = fault.kind == FaultKind::Race;
                 let code = &self.kernels.blocks[self.block_of(agent)].launched.code;
-                let races_with = fault.other_place.filter(|_| races).map(|place| code.at(place));
+                let races_with =
+                    fault.other_place.filter(|_| fault.kind == FaultKind::Race).map(|place| code.at(place));
+                let fence = races_with.and_then(|other| self.fence_in_shared(agent, fault.unordered?, [other, at]));
+                let missing = fence.map(|fence| format!("missing: {fence}")).or(missing);
+                let details = other.into_iter().chain(missing).collect();
                 let message = format!("{}{memory}", fault.message);
-                self.kernel_finding(agent, message, (fault.who.to_string(), at), details, races_with);
+                self.kernel_finding(agent, message, (fault.who.to_string(), at), details, (races_with, fence));
             }
         }
     }
 
     /// A call has arguments that are wrong.
     pub(super) fn call_refused(&mut self, agent: AgentId, call: &Call, at: At, why: &str) {
-        self.kernel_finding(agent, why.into(), (call.who.to_string(), at), Vec::new(), None);
+        self.kernel_finding(agent, why.into(), (call.who.to_string(), at), Vec::new(), (None, None));
     }
 
     /// A thread ends the job, as `global_exit` of a host does. The thread waits for ever.
@@ -56,7 +59,7 @@ impl Machine {
 
     /// An operation could not be performed.
     pub(super) fn operation_failed(&mut self, agent: AgentId, at: At, error: &Error) {
-        self.kernel_finding(agent, error.message().into(), ("a thread".into(), at), Vec::new(), None);
+        self.kernel_finding(agent, error.message().into(), ("a thread".into(), at), Vec::new(), (None, None));
     }
 
     fn kernel_finding(
@@ -65,10 +68,17 @@ impl Machine {
         message: String,
         (thread, at): (String, At),
         details: Vec<String>,
-        races_with: Option<At>,
+        (races_with, missing): (Option<At>, Option<MissingEdge>),
     ) {
         let (pe, kernel) = (self.agents[agent].pe.index(), self.kernel_name(agent));
-        self.found(VerdictKind::Kernel { pe, kernel, thread, message, at, races_with, details });
+        self.found(VerdictKind::Kernel { pe, kernel, thread, message, at, races_with, missing, details });
+    }
+
+    /// The fence that would order two accesses of a block to its shared memory.
+    fn fence_in_shared(&mut self, agent: AgentId, two: Unordered, lines: [At; 2]) -> Option<MissingEdge> {
+        let block = self.block_of(agent);
+        let both = [two.first, two.second].map(|thread| self.thread_acts(block, thread));
+        self.races.missing_in_shared(both, two.moment, lines)
     }
 
     fn kernel_name(&self, agent: AgentId) -> String {

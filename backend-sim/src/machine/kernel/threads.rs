@@ -267,11 +267,11 @@ impl Machine {
                 self.arrives_in_block(id, from, barrier, first);
             }
             Sync::Pass { ref into, barrier } => self.passes_in_block(id, into, barrier),
-            Sync::Write { thread, address, releases, atomic } => {
-                self.tells_in_block(id, thread, address, releases, atomic);
+            Sync::Write { thread, place, address, releases, atomic } => {
+                self.tells_in_block(id, (thread, place), address, releases, atomic);
             }
-            Sync::Read { thread, address, acquires, in_vain } => {
-                self.hears_in_block(id, thread, (address, acquires), in_vain);
+            Sync::Read { thread, place, address, acquires, in_vain } => {
+                self.hears_in_block(id, (thread, place), (address, acquires), in_vain);
             }
             Sync::PhaseEnds { mbarrier } => self.phase_ends_in_block(id, mbarrier),
             Sync::SeesPhase { thread, mbarrier } => self.hears_of_phase(id, thread, mbarrier),
