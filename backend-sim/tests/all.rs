@@ -67,6 +67,7 @@ mod kernel_sentinels;
 mod kernel_smem;
 mod kernel_stale;
 mod kernel_stores;
+mod kernel_swaps;
 mod kernel_tensors;
 mod kernel_time_outs;
 mod kernel_traces;

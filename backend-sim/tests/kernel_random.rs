@@ -312,11 +312,12 @@ fn a_loop_that_is_a_wait_has_the_outcomes_of_one_that_looks_in_vain() {
     compare_with_looks(programs, polls, 400, 0x6c6f_6f70);
 }
 
-/// The same of loops around atomic fetches and around tests of two words, beside fences and quiets of others.
+/// The same of loops around atomic fetches and swaps, and around tests of two words, beside fences and quiets of others.
 #[test]
 fn a_loop_around_a_call_that_is_a_wait_has_the_outcomes_of_one_that_looks_in_vain() {
     let programs = (1..=2usize).prop_flat_map(|threads| prop::collection::vec(talk_of_fetches(), PES * threads));
-    compare_with_looks(programs, |step| matches!(step, Step::Fetch { .. } | Step::All { .. }), 400, 0x6665_7463);
+    let polls = |step: &Step| matches!(step, Step::Fetch { .. } | Step::Lock { .. } | Step::All { .. });
+    compare_with_looks(programs, polls, 400, 0x6665_7463);
 }
 
 fn compare_with_looks(programs: impl Strategy<Value = Program>, polls: impl Fn(&Step) -> bool, most: u32, seed: u64) {

@@ -174,7 +174,7 @@ impl Machine {
     }
 
     /// An atomic is about to reach its word. `waiter`: the agent that its old value goes to.
-    fn observe_amo(
+    pub(super) fn observe_amo(
         &mut self,
         ticket: &Ticket,
         (op, value, cond): (AmoOp, u64, u64),

@@ -79,11 +79,12 @@ pub(crate) fn fetch() -> impl Strategy<Value = Step> {
     })
 }
 
-/// Threads that send words to each other and to themselves, with fences and quiets, and fetch them, or test them together.
+/// Threads that send words to each other and to themselves, with fences and quiets, and fetch them, take them, or test them together.
 pub(crate) fn talk_of_fetches() -> impl Strategy<Value = Vec<Step>> {
     let (word, value) = (|| 0..WORDS, || 1..=2u64);
     let step = prop_oneof![
         4 => fetch(),
+        3 => lock(),
         2 => value().prop_map(|value| Step::All { value }),
         4 => (0..PES, word(), value()).prop_map(|(to, word, value)| Step::Signal { to, word, value }),
         2 => (0..PES, word()).prop_map(|(to, word)| Step::AddSignal { to, word }),
@@ -121,6 +122,12 @@ pub(crate) fn swap() -> impl Strategy<Value = Step> {
     (0..PES, 0..WORDS, from, 0..=2u64).prop_map(|(of, word, from, to)| Step::Swap { of, word, from, to })
 }
 
+/// A lock that is taken by a call.
+pub(crate) fn lock() -> impl Strategy<Value = Step> {
+    let from = prop_oneof![4 => Just(0u64), 2 => Just(1), 1 => Just(2)];
+    (0..PES, 0..WORDS, from, 0..=2u64).prop_map(|(of, word, from, to)| Step::Lock { of, word, from, to })
+}
+
 /// Threads that send words to each other, and poll them.
 pub(crate) fn talk() -> impl Strategy<Value = Vec<Step>> {
     let (word, value) = (|| 0..WORDS, || 1..=2u64);
@@ -153,6 +160,7 @@ pub(crate) fn one() -> impl Strategy<Value = Step> {
         1 => either(),
         1 => both(),
         2 => fetch(),
+        1 => lock(),
         1 => value().prop_map(|value| Step::All { value }),
         2 => (word(), any::<bool>(), value()).prop_map(|(word, least, value)| Step::Wait { word, least, value }),
         2 => word().prop_map(|word| Step::Load { word }),

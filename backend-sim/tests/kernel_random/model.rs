@@ -271,10 +271,12 @@ fn step(program: &Program, before: &State, thread: usize) -> Option<State> {
                 both.iter().for_each(|found| me.note(*found));
             }
         }
-        Step::Swap { of, word, from, to } => {
+        Step::Swap { of, word, from, to } | Step::Lock { of, word, from, to } => {
             let swap =
                 Signal { from: pe, to: of, word, value: to, adds: false, fences: before.fences[pe], covered: None };
-            if before.memory[of][word] != from || of != pe && is_held(before, &swap) {
+            // a call is in flight, also to the own PE
+            let flies = of != pe || matches!(step, Step::Lock { .. });
+            if before.memory[of][word] != from || flies && is_held(before, &swap) {
                 return None;
             }
             state.memory[of][word] = to;

@@ -50,6 +50,13 @@ pub(crate) enum Step {
         from: u64,
         to: u64,
     },
+    /// The same by a call.
+    Lock {
+        of: usize,
+        word: usize,
+        from: u64,
+        to: u64,
+    },
     /// Fetches the word until it is as large.
     Fetch {
         of: usize,
@@ -316,6 +323,11 @@ fn lines(thread: usize, threads: usize, steps: &[Step], together: bool) -> Strin
                 address(word),
                 call("%rd3", "nvshmem_ptr", &word_of(&[("b32", of.to_string())])),
             ),
+            Step::Lock { of, word, from, to } => {
+                let rest = [("b64", from.to_string()), ("b64", to.to_string()), ("b32", of.to_string())];
+                let swap = call("%rd4", "nvshmem_uint64_atomic_compare_swap", &word_of(&rest));
+                format!("{}{label}: {swap}setp.ne.u64 %p1, %rd4, {from};\n@%p1 bra {label};\n", address(word))
+            }
             Step::Fetch { of, word, value, notes } => {
                 let fetch = call("%rd4", "nvshmem_uint64_atomic_fetch", &word_of(&[("b32", of.to_string())]));
                 let note = if notes { "mad.lo.u64 %rd2, %rd2, 10, %rd4;\n" } else { "" };
@@ -456,6 +468,7 @@ pub(crate) fn source(program: &Program) -> String {
 .extern .func (.param .b32 r) nvshmem_my_pe;
 .extern .func nvshmem_fence;
 .extern .func nvshmem_quiet;
+.extern .func (.param .b64 r) nvshmem_uint64_atomic_compare_swap (.param .b64 a, .param .b64 b, .param .b64 c, .param .b32 d);
 .extern .func (.param .b64 r) nvshmem_uint64_atomic_fetch (.param .b64 a, .param .b32 b);
 .extern .func (.param .b64 r) nvshmem_ptr (.param .b64 a, .param .b32 b);
 .extern .func (.param .b64 r) nvshmem_signal_wait_until (.param .b64 a, .param .b32 b, .param .b64 c);

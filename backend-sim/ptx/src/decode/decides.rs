@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::again::is_strong_load;
-use super::floats;
 use super::text::{Name, Scope, Text};
+use super::{fetches, floats};
 use crate::syntax::{Instruction, Operand};
 use crate::types::Type;
 use crate::world::{Compare, Then, Until, View};
@@ -185,7 +185,8 @@ fn compare<'a>(text: &Text<'a>, load: usize, most: usize, found: &mut Vec<Decide
         }
         (one, other) => one == other,
     };
-    let takes = match &operands[..] {
+    let of_swap = operands.len() - usize::from(instruction.opcode == "atom" && fetches::is_of_call(instruction));
+    let takes = match &operands[..of_swap] {
         _ if instruction.opcode == "ld" => Takes::Nothing,
         [found, left] if has("cas") && is_same(found, (left, scope, load)) => Takes::Nothing,
         [found, _] if has("cas") => Takes::One(found.clone()),

@@ -1,5 +1,5 @@
 //! Calls that only look at a word, such as `nvshmem_signal_fetch(flag)` and `nvshmem_int_atomic_fetch(flag, pe)`. In a [simpler form](super::simpler) they are strong loads of what they return,
-//! so a loop around one is found as a loop around a load is.
+//! so a loop around one is found as a loop around a load is. Calls that may take the word, such as `nvshmem_int_atomic_compare_swap(lock, 0, 1, pe)`, are atomics.
 //!
 //! A call that asks which PE it is, as in `nvshmem_int_atomic_fetch(flag, nvshmem_my_pe())`, is a copy of a register that nobody writes.
 //!
@@ -12,10 +12,21 @@ use crate::syntax::{Function, Instruction, Operand, Statement};
 /// Functions whose results never change while a thread runs, and registers of the same values, which nobody writes.
 const SAME: [(&str, &str); 2] = [("nvshmem_my_pe", "%nvshmem_my_pe"), ("nvshmem_n_pes", "%nvshmem_n_pes")];
 
+/// Functions that swap a word: the atomic, and how many parameters they have.
+const SWAPS: [(&str, &str, usize); 2] = [("_atomic_compare_swap", "cas", 4), ("_atomic_swap", "exch", 3)];
+
+/// The atomic that a function is.
+fn swap(name: &str) -> Option<&'static str> {
+    let of_type = name.strip_prefix("nvshmem_")?;
+    SWAPS.into_iter().find(|(function, ..)| of_type.ends_with(function)).map(|(_, atomic, _)| atomic)
+}
+
 /// How many parameters a function has that does nothing else, the word's address first. `None`: it is another function.
 fn parameters(name: &str) -> Option<usize> {
     let typed = [
         ("_atomic_fetch", 2),
+        (SWAPS[0].0, SWAPS[0].2),
+        (SWAPS[1].0, SWAPS[1].2),
         ("_test", 3),
         ("_test_all", 5),
         ("_test_any", 5),
@@ -29,6 +40,11 @@ fn parameters(name: &str) -> Option<usize> {
         "nvshmem_signal_fetch" => Some(1),
         _ => typed.into_iter().find(|(function, _)| of_type.ends_with(function)).map(|(_, parameters)| parameters),
     }
+}
+
+/// Whether a simpler form is that of a call: its last operand is then no operand of the atomic, but the PE.
+pub(super) fn is_of_call(instruction: &Instruction<'_>) -> bool {
+    instruction.modifiers.iter().any(|word| word.starts_with("nvshmem_"))
 }
 
 /// Where such calls stand, by the numbers of instructions: the call becomes a load, and those around it, which give it its arguments and take its result,
@@ -77,7 +93,7 @@ pub(super) fn of<'a>(function: &Function<'a>, defined: &BTreeSet<&str>) -> BTree
 /// The arguments of the next call, by the names of its parameters: the instructions that store them, and what.
 type Given<'a, 'f> = BTreeMap<&'a str, (usize, &'f Operand<'a>)>;
 
-/// The load that a call is, or the copy, without its target and type; and what the result is called.
+/// The load or atomic that a call is, or the copy, without its target and type; and what the result is called.
 fn load<'a>(
     call: &Instruction<'a>,
     given: &Given<'a, '_>,
@@ -105,6 +121,9 @@ fn load<'a>(
     let mut operands = arguments.iter().map(value).collect::<Option<Vec<_>>>().filter(|_| is_one)?;
     let Operand::Name { name: base, offset: 0 } = operands[0] else { return None };
     operands[0] = Operand::Address { base: Some(base), offset: 0 };
-    let modifiers = vec!["relaxed", "sys", *name]; // another function looks for something else
-    Some((result, Instruction { opcode: "ld", modifiers, operands, ..call.clone() }))
+    let mut modifiers = vec!["relaxed", "sys", *name]; // another function looks for something else
+    let atomic = swap(name);
+    modifiers.extend(atomic);
+    let opcode = if atomic.is_some() { "atom" } else { "ld" };
+    Some((result, Instruction { opcode, modifiers, operands, ..call.clone() }))
 }

@@ -20,9 +20,10 @@ use super::super::tells::Tells;
 use super::super::{Machine, Object, Touch};
 use super::besides::Besides;
 use super::call::Tests;
+use super::fetches::Fetch;
 use super::world::KernelWorld;
 use crate::kernel::Convention;
-use crate::race::{Heard, How, Ticket};
+use crate::race::{Heard, How};
 
 /// The load of a word ends its loop.
 #[derive(Clone, Copy, Debug)]
@@ -57,7 +58,7 @@ pub(super) enum Begins {
     /// With a step of its own: it issues what fetches the word.
     Issuing,
     /// It has issued that, and waits for what comes before it.
-    Issued(PeId, Option<Ticket>),
+    Issued(Fetch),
 }
 
 /// How a thread looks at a word.
@@ -117,12 +118,12 @@ impl Machine {
             return None; // in order, nobody chooses when it looks
         }
         let looks = running.block.as_ref().expect("its turn is over").call_ends_loop(call)?;
-        let (mut how, mut tests, mut begins) = (How::AtomicRead, None, Begins::Now);
+        let (mut how, mut tests, mut begins, mut takes) = (How::AtomicRead, None, Begins::Now, false);
         let word = match what {
             Task::Op { op, .. } => match op.effect() {
                 Effect::FetchSignal { word } => (me, word),
-                Effect::Transfer(Transfer { moves: Moves::Amo { op: AmoOp::Fetch, .. }, peer, remote, .. }) => {
-                    begins = Begins::Issuing;
+                Effect::Transfer(Transfer { moves: Moves::Amo { op, .. }, peer, remote, .. }) => {
+                    (begins, takes) = (Begins::Issuing, op != AmoOp::Fetch);
                     (PeId(peer), remote)
                 }
                 _ => return None,
@@ -145,13 +146,14 @@ impl Machine {
         if shows || !self.may_wait((thread, call.threads[0]), id, word, &looks) {
             return None;
         }
-        let (condition, word) = match tests {
+        let (mut condition, word) = match tests {
             None => (self.condition_at(word, &looks.until)?, word),
             Some(tests) => {
                 let first = tests.first;
                 (until_returned(me, tests, &looks.until)?, (me, first))
             }
         };
+        condition.takes = takes;
         let besides = self.besides((id, me), &looks)?;
         let look = Glance::Call { word, how, asked: (what.name(), at) };
         Some(Looking { look, condition, besides, begins })

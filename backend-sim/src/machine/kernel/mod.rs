@@ -74,6 +74,7 @@ use call::Calling;
 pub(crate) use call::Look;
 use ends_loop::{Ending, Looking};
 pub(super) use events::Accesses;
+use fetches::Fetch;
 use grid::Workspaces;
 pub(crate) use launch::Launched;
 use order::Heard;
@@ -100,6 +101,8 @@ pub(super) struct Kernels {
     /// The atomic that is made next asks whether it comes last, and does not.
     refused: Option<Arrival>,
     refusals: Refusals,
+    /// Of threads that wait in a loop around an atomic: which.
+    fetching: BTreeMap<AgentId, Fetch>,
     /// Of threads that wait for several words in a loop: what they have passed.
     passed: BTreeMap<AgentId, Vec<Ending>>,
     /// The test of an mbarrier that is made next ends a loop, and it does not matter when.
@@ -187,6 +190,7 @@ impl Kernels {
         self.live.clear();
         self.progress.clear();
         self.ending = None;
+        self.fetching.clear();
         self.passed.clear();
         self.sees_steady_phase = false;
         self.has_marks = false;

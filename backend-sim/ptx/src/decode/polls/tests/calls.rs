@@ -35,6 +35,30 @@ fn a_loop_around_a_call_that_looks_ends_when_it_returns_something() {
 }
 
 #[test]
+fn a_loop_around_a_swap_ends_when_it_takes_the_word() {
+    let nothing: [&str; 0] = [];
+    let around = |function: &str, what: &[&str], rest: &str, goes_on: &str| {
+        let swaps = call(("%r1", "b32"), function, what);
+        polls(&format!("L: {rest} {swaps} setp.{goes_on} %p1, %r1, 0; @%p1 bra L;"))
+    };
+    let compares = |what: [&str; 3], rest: &str, goes_on: &str| {
+        around("nvshmem_int_atomic_compare_swap", &[&["%rd1"], &what[..]].concat(), rest, goes_on)
+    };
+    assert_eq!(compares(["0", "1", "%r3"], "", "ne.s32"), ["4: Eq S32 0"]);
+    assert_eq!(compares(["0", "%r4", "%r3"], "", "ne.s32"), ["4: Eq S32 0"], "what is left there is anything");
+    assert_eq!(compares(["0", "1", "%r3"], "", "eq.s32"), nothing, "it takes the word and goes on");
+    assert_eq!(compares(["2", "1", "%r3"], "", "ne.s32"), nothing, "it takes another value");
+    assert_eq!(compares(["0", "1", "%r3"], "xor.b32 %r3, %r3, 1;", "ne.s32"), nothing, "of another PE");
+    assert_eq!(compares(["0", "%r4", "%r3"], "add.s32 %r4, %r4, 1;", "ne.s32"), nothing, "it leaves something else");
+    let swaps = |what: [&str; 2], goes_on: &str| {
+        around("nvshmem_int_atomic_swap", &[&["%rd1"], &what[..]].concat(), "", goes_on)
+    };
+    assert_eq!(swaps(["1", "%r3"], "ne.s32"), ["3: Ne B32 1"], "it leaves what it finds");
+    assert_eq!(swaps(["0", "%r3"], "ne.s32"), nothing, "what it has found is gone");
+    assert_eq!(swaps(["1", "%r3"], "eq.s32"), nothing, "so is this");
+}
+
+#[test]
 fn a_loop_around_an_atomic_fetch_ends_when_it_returns_something() {
     let nothing: [&str; 0] = [];
     let around = |function: &str, what: &[&str], rest: &str| {

@@ -1,0 +1,102 @@
+//! Locks that kernels take by calls, `while (nvshmem_uint64_atomic_compare_swap(lock, 0, 1, pe) != 0);`: waits, as locks of CUDA's atomics are.
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+
+use onesided::{Grid, Pe, Result, Source, args};
+use onesided_sim::{Config, Explore, Profile, Races, Sim, Simulation};
+
+use crate::hand_over::run;
+
+const SWAPS: &str = include_str!("../ptx/kernels/swaps.ptx");
+
+/// Runs a kernel of a thread on each PE. What PE 0 has counted, and how often each PE has tried in vain, if the kernel says so.
+fn launch(name: &str, rounds: i32) -> impl Fn(&Pe<Sim>) -> Result<[i32; 2]> + '_ {
+    move |pe| {
+        let (data, lock) = (pe.alloc_zeroed::<i32>(3)?, pe.alloc_zeroed::<u64>(1)?);
+        run(pe, &Source::ptx("swaps.ptx", SWAPS), name, &Grid::new(1, 1).collective(), args![&data, &lock, rounds])?;
+        let seen = [pe.read_one(data.at(0))?, pe.read_one(data.at(2))?];
+        pe.free(lock)?;
+        pe.free(data)?;
+        Ok(seen)
+    }
+}
+
+/// Classes, and what PE 0 has counted or how a run ends, in all schedules. Random ones have nothing else.
+#[track_caller]
+fn all(config: Config, name: &str, rounds: i32) -> (u64, BTreeSet<String>) {
+    let of = |how: Explore| {
+        let mut outcomes = BTreeSet::new();
+        let explored = Simulation::new(config.clone()).unwrap().explore(how, launch(name, rounds), |run| {
+            outcomes.insert(match (run.is_ok(), run.results.first()) {
+                (true, Some(Some([counted, _]))) => counted.to_string(),
+                _ => run.verdict.kind.outcome(),
+            });
+            ControlFlow::<()>::Continue(())
+        });
+        (explored.unwrap(), outcomes)
+    };
+    let (explored, outcomes) = of(Explore::All { limit: 20_000 });
+    assert!(explored.complete && explored.redundant == 0, "{name}: {explored:?}");
+    let (_, at_random) = of(Explore::random(200, 1));
+    assert!(at_random.is_subset(&outcomes), "{name}: {at_random:?} beside {outcomes:?}");
+    (explored.schedules, outcomes)
+}
+
+fn set(outcomes: &[&str]) -> BTreeSet<String> {
+    outcomes.iter().map(|outcome| (*outcome).to_string()).collect()
+}
+
+/// Nobody else's order matters: of two PEs that each take the lock twice, there are six.
+#[test]
+fn a_lock_has_a_class_for_each_order_in_which_it_is_taken() {
+    for races in [Races::Find, Races::Note] {
+        for name in ["by_compare_swap", "by_swap", "by_name"] {
+            let of = |pes, rounds| all(Config { races, ..Config::pes(pes) }, name, rounds);
+            assert_eq!(of(2, 1), (2, set(&["2"])), "{name}");
+            assert_eq!(of(3, 1), (6, set(&["3"])), "{name}");
+            assert_eq!(of(2, 2), (6, set(&["4"])), "{name}");
+        }
+        assert_eq!(all(Config { races, ..Config::pes(3) }, "in_turn", 0), (1, set(&["0"])));
+    }
+}
+
+#[test]
+fn what_is_written_under_a_lock_is_completed_before_it_is_given_back() {
+    for name in ["by_compare_swap_without_quiet", "by_swap_without_quiet"] {
+        assert_eq!(all(Config::pes(2), name, 1).1, set(&["race"]), "{name}");
+        let noted = all(Config { races: Races::Note, ..Config::pes(2) }, name, 1);
+        assert_eq!(noted.1, set(&["1", "2"]), "{name}");
+        // there everything of a PE arrives in the order of its issue
+        let config = Config { profile: Profile::Nvlink, ..Config::pes(2) };
+        assert_eq!(all(config, name, 1), (2, set(&["2"])), "{name}");
+    }
+}
+
+#[test]
+fn a_lock_that_is_not_given_back_is_a_deadlock_at_its_call() {
+    assert_eq!(all(Config::pes(2), "kept", 0), (2, set(&["deadlock"])));
+    let mut last = String::new();
+    let mut simulation = Simulation::new(Config::pes(2)).unwrap();
+    let explored = simulation.explore(Explore::All { limit: 2 }, launch("kept", 0), |run| {
+        let text = run.verdict.to_string();
+        last = text.lines().find(|line| line.contains("swaps.cu")).unwrap_or_default().to_string();
+        ControlFlow::<()>::Continue(())
+    });
+    assert!(explored.unwrap().complete);
+    assert!(last.contains("compare_swap") && last.contains("buf1"), "{last}");
+}
+
+/// A loop that counts its attempts does more than wait.
+#[test]
+fn attempts_that_are_counted_are_made() {
+    let mut most = 0;
+    let mut simulation = Simulation::new(Config::pes(2)).unwrap();
+    let explored = simulation.explore(Explore::random(50, 1), launch("counted", 1), |run| {
+        assert!(run.is_ok(), "{}", run.verdict);
+        most = run.results.iter().flatten().map(|[_, tried]| *tried).fold(most, i32::max);
+        ControlFlow::<()>::Continue(())
+    });
+    explored.unwrap();
+    assert!(most > 1, "{most}");
+}
