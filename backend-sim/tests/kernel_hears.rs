@@ -2,7 +2,7 @@
 //! itself. NVSHMEM's waits do. Over NVLink both do.
 
 use onesided::{Grid, Pe, Result, Source, args};
-use onesided_sim::{Config, MissingEdge, Profile, Race, Sim, Simulation, prove, refute};
+use onesided_sim::{Config, Effort, MissingEdge, Profile, Race, Sim, Simulation, prove, refute};
 
 const HEARS: &str = include_str!("../ptx/kernels/hears.ptx");
 
@@ -67,6 +67,21 @@ fn a_load_shows_no_data_that_a_transfer_has_brought() {
     }
     let race = &races(Profile::Spec, READ)[0];
     insta::assert_snapshot!(race.missing, @"a wait of NVSHMEM (nvshmem_signal_wait_until, nvshmem_uint64_wait_until, or a test) in place of the load at hears.cu:9: over a network, a load does not show what arrived before");
+}
+
+/// In place of a load that polls, a call that looks at the same word is tried: it shows what has arrived.
+#[test]
+fn a_call_in_place_of_the_load_repairs_it() {
+    for how in [READ, READ | ACQUIRE, PASS] {
+        let program = move |pe: &Pe<Sim>| hears(pe, how);
+        let mut simulation = Simulation::new(Config::pes(2)).unwrap();
+        let run = simulation.run(program).unwrap();
+        let fix = simulation.fix(&run, Effort::LITTLE, program).unwrap().fix.expect("a fix");
+        let line = if how & ACQUIRE == 0 { 9 } else { 48 };
+        let proved =
+            format!("`nvshmem_signal_fetch` in place of the load at hears.cu:{line}: proved; nothing weaker is enough");
+        assert_eq!(fix.to_string(), proved, "{how}");
+    }
 }
 
 #[test]

@@ -12,9 +12,16 @@ const SWAPS: &str = include_str!("../ptx/kernels/swaps.ptx");
 
 /// Runs a kernel of a thread on each PE. What PE 0 has counted, and how often each PE has tried in vain, if the kernel says so.
 fn launch(name: &str, rounds: i32) -> impl Fn(&Pe<Sim>) -> Result<[i32; 2]> + '_ {
+    let threads = if name == "beside_fence" { 2 } else { 1 };
     move |pe| {
         let (data, lock) = (pe.alloc_zeroed::<i32>(3)?, pe.alloc_zeroed::<u64>(1)?);
-        run(pe, &Source::ptx("swaps.ptx", SWAPS), name, &Grid::new(1, 1).collective(), args![&data, &lock, rounds])?;
+        run(
+            pe,
+            &Source::ptx("swaps.ptx", SWAPS),
+            name,
+            &Grid::new(1, threads).collective(),
+            args![&data, &lock, rounds],
+        )?;
         let seen = [pe.read_one(data.at(0))?, pe.read_one(data.at(2))?];
         pe.free(lock)?;
         pe.free(data)?;
@@ -85,6 +92,23 @@ fn a_lock_that_is_not_given_back_is_a_deadlock_at_its_call() {
     });
     assert!(explored.unwrap().complete);
     assert!(last.contains("compare_swap") && last.contains("buf1"), "{last}");
+}
+
+/// When a swap is issued matters beside a fence of another thread, though it takes the word only later.
+#[test]
+fn a_fence_of_another_thread_comes_before_the_swap_or_behind_it() {
+    let mut seen = BTreeSet::new();
+    let mut simulation = Simulation::new(Config { races: Races::Note, ..Config::pes(2) }).unwrap();
+    let explored = simulation.explore(Explore::All { limit: 1_000 }, launch("beside_fence", 0), |run| {
+        assert!(run.is_ok(), "{}", run.verdict);
+        seen.insert(run.results[1].map(|[_, seen]| seen));
+        ControlFlow::<()>::Continue(())
+    });
+    let explored = explored.unwrap();
+    assert!(explored.complete && explored.redundant == 0, "{explored:?}");
+    assert_eq!(seen, BTreeSet::from([Some(0), Some(7)]));
+    // behind the fence there is one; before it, the put arrives before the look or behind it
+    assert_eq!(explored.schedules, 3);
 }
 
 /// A loop that counts its attempts does more than wait.

@@ -36,3 +36,18 @@ extern "C" __global__ void in_turn(int *data, uint64_t *lock, int) {
 extern "C" __global__ void kept(int *data, uint64_t *lock, int) {
     while (nvshmem_uint64_atomic_compare_swap(lock, 0, 1, 0) != 0) {}
 }
+
+// A thread of PE 0 puts and fences. Another one takes the lock of PE 1 meanwhile: behind the fence, its swap comes behind the put. PE 1 sees that it is taken.
+extern "C" __global__ void beside_fence(int *data, uint64_t *lock, int) {
+    if (nvshmem_my_pe() == 0) {
+        if (threadIdx.x == 0) {
+            nvshmem_int_p(data, 7, 1);
+            nvshmem_fence();
+        } else {
+            while (nvshmem_uint64_atomic_compare_swap(lock, 0, 1, 1) != 0) {}
+        }
+    } else if (threadIdx.x == 0) {
+        while (*(volatile uint64_t *)lock == 0) {}
+        data[2] = *(volatile int *)data;
+    }
+}

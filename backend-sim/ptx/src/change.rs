@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::source::Location;
-use crate::syntax::{Function, Instruction, Operand, Statement, Text};
+use crate::syntax::{Function, Instruction, Operand, Statement, Text, Variable, VariableSpace};
+use crate::types::Type;
 
 /// A change at a line of the source, for whoever looks for what repairs a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -20,6 +21,8 @@ pub enum Change {
     Volatile,
     /// A read-only load becomes a plain one.
     Plain,
+    /// A load of a word of 8 bytes becomes a call of `nvshmem_signal_fetch`.
+    SignalFetch,
 }
 
 /// Where a call is inserted, seen from an access.
@@ -177,7 +180,7 @@ pub(crate) fn change(text: &mut Text<'_>, changes: &[Change], is_at: IsAt<'_>) {
         }
     }
     let functions = DeviceCall::ALL.into_iter().filter(|call| call.is_function()).map(DeviceCall::name);
-    for name in functions.filter(|name| calls_undeclared(text, name)).collect::<Vec<_>>() {
+    for name in functions.chain([SIGNAL_FETCH]).filter(|name| calls_undeclared(text, name)).collect::<Vec<_>>() {
         text.functions.push(declared(name));
     }
 }
@@ -220,6 +223,7 @@ impl<'a> Changed<'_, 'a> {
                     }
                     (group.last, group.line, group.guard) = (number, line, guard);
                     self.strengthen(number, &group.changes);
+                    self.fetch(number, &group.changes);
                 }
                 _ => {}
             }
@@ -255,6 +259,36 @@ impl<'a> Changed<'_, 'a> {
         if let Statement::Instruction(access) = &mut self.body[number] {
             changes.iter().for_each(|&change| strengthen(access, self.changes[change]));
         }
+    }
+
+    /// Makes a load the end of a call that returns the same word.
+    fn fetch(&mut self, number: usize, changes: &[usize]) {
+        let Statement::Instruction(load) = &mut self.body[number] else { return };
+        let is_asked = changes.iter().any(|&change| self.changes[change] == Change::SignalFetch);
+        let [Operand::Name { .. }, Operand::Address { base: Some(base), offset }] = load.operands[..] else { return };
+        let is_word = load.modifiers.last().is_some_and(|ty| matches!(*ty, "b64" | "u64" | "s64"));
+        if !is_asked || load.opcode != "ld" || !is_word || load.modifiers.iter().any(|one| one.starts_with("shared")) {
+            return;
+        }
+        let name = |name| Operand::Name { name, offset: 0 };
+        let argument = |name| Operand::Address { base: Some(name), offset: 0 };
+        let (line, guard) = (load.line, load.guard);
+        let instruction = |opcode, modifiers: &[&'static str], operands| {
+            Statement::Instruction(Instruction { line, guard, opcode, modifiers: modifiers.to_vec(), operands })
+        };
+        let arguments = [Operand::List(vec![name(RESULT)]), name(SIGNAL_FETCH), Operand::List(vec![name(WORD)])];
+        let before = [
+            Statement::Begin,
+            Statement::Registers { ty: Type::B64, name: ADDRESS, count: None, line },
+            Statement::Variable(parameter(RESULT, line)),
+            Statement::Variable(parameter(WORD, line)),
+            instruction("add", &["s64"], vec![name(ADDRESS), name(base), Operand::Bits(offset.cast_unsigned())]),
+            instruction("st", &["param", "b64"], vec![argument(WORD), name(ADDRESS)]),
+            instruction("call", &["uni"], arguments.to_vec()),
+        ];
+        (load.modifiers, load.operands[1]) = (vec!["param", "b64"], argument(RESULT));
+        self.inserted.entry(number).or_default().extend(before);
+        self.inserted.entry(number + 1).or_default().push(Statement::End);
     }
 
     /// The condition under which a statement is reached: the last branch in front of it that goes past it, and the label where it goes.
@@ -337,15 +371,28 @@ fn calls_undeclared(text: &Text<'_>, name: &str) -> bool {
     is_called && !text.functions.iter().any(|function| function.name == name)
 }
 
-/// The declaration of a function without arguments and result.
+/// A function that returns a word of 8 bytes, and names for its call.
+const SIGNAL_FETCH: &str = "nvshmem_signal_fetch";
+const RESULT: &str = "onesided_result";
+const WORD: &str = "onesided_word";
+const ADDRESS: &str = "%onesided_address";
+
+/// A parameter of 8 bytes.
+fn parameter<'a>(name: &'a str, line: u32) -> Variable<'a> {
+    let (space, ty) = (VariableSpace::Param, Type::B64);
+    Variable { name, line, space, ty, align: 8, size: Some(8), is_external: false, initial: Vec::new() }
+}
+
+/// The declaration of a function without arguments and result, or of the one that fetches a word.
 fn declared<'a>(name: &'static str) -> Function<'a> {
+    let fetches = name == SIGNAL_FETCH;
     Function {
         name,
         line: 0,
         is_entry: false,
         is_external: true,
-        result: None,
-        parameters: Vec::new(),
+        result: fetches.then(|| parameter(RESULT, 0)),
+        parameters: if fetches { vec![parameter(WORD, 0)] } else { Vec::new() },
         max_threads: None,
         required_threads: None,
         cluster: None,
@@ -382,6 +429,8 @@ $past:
     .loc 1 5 1
     ld.global.nc.u32 %r2, [%rd1];
     fence.acq_rel.gpu;
+    .loc 1 6 1
+    ld.volatile.global.u64 %rd1, [%rd1+16];
     ret;
 }
 .file 1 \"k.cu\"
@@ -442,6 +491,17 @@ $past:
     fn threads_that_meet_come_all() {
         let found = changed(&[(3, Change::Insert(DeviceCall::Syncthreads, Beside::Behind))]);
         assert!(found.contains("@%p2 st.global.u32 [bar.sync] atom"), "{found}");
+    }
+
+    #[test]
+    fn a_load_becomes_a_call_that_fetches() {
+        let found = changed(&[(6, Change::SignalFetch), (5, Change::SignalFetch)]);
+        assert!(
+            found.ends_with("fence.acq_rel.gpu [add.s64] [st.param.b64] [call.uni] [ld.param.b64] [ret]"),
+            "{found}"
+        );
+        let twice = changed(&[(6, Change::SignalFetch), (6, Change::Insert(DeviceCall::Threadfence, Beside::Behind))]);
+        assert!(twice.ends_with("[call.uni] [ld.param.b64] [membar.gl] [ret]"), "{twice}");
     }
 
     #[test]

@@ -181,6 +181,7 @@ fn write_change(f: &mut fmt::Formatter<'_>, change: KernelChange, at: &At) -> fm
         KernelChange::System => "the scope of the system in place of the narrower one",
         KernelChange::Volatile => "a volatile access in place of the plain one",
         KernelChange::Plain => "a plain load in place of the read-only one",
+        KernelChange::SignalFetch => "`nvshmem_signal_fetch` in place of the load",
     };
     write!(f, "{instead} at {at}")
 }

@@ -127,6 +127,7 @@ fn changes_for(race: &Lacking) -> Vec<Vec<Edit>> {
             instead(at, &[Change::Volatile])
         }
         MissingEdge::PlainLoad { at } => instead(at, &[Change::Plain]),
+        MissingEdge::Wait { at } => instead(at, &[Change::SignalFetch]),
         MissingEdge::Copy { at, before, writes: true } => at_each(&[BulkWait], &[(at, Behind), (before, InFront)]),
         MissingEdge::Barrier { after, before }
         | MissingEdge::Answer { after, before }
@@ -136,7 +137,6 @@ fn changes_for(race: &Lacking) -> Vec<Vec<Edit>> {
         // another protocol is needed, or a call of the host
         MissingEdge::Synchronize { .. }
         | MissingEdge::Blocks { .. }
-        | MissingEdge::Wait { .. }
         | MissingEdge::Copy { writes: false, .. }
         | MissingEdge::OneThread { .. }
         | MissingEdge::Reduction { .. }

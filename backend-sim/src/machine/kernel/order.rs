@@ -445,7 +445,7 @@ impl Machine {
 
 #[cfg(test)]
 mod tests {
-    use super::{AllocId, Heard, MOST_WORDS, PeId, Pending, Scope};
+    use super::{AllocId, At, Heard, MOST_WORDS, PeId, Pending, Scope};
     use crate::machine::AgentId;
     use crate::race::Told;
 

@@ -56,6 +56,7 @@ fn name_of(change: KernelChange) -> &'static str {
         KernelChange::System => "scope sys",
         KernelChange::Volatile => "volatile access",
         KernelChange::Plain => "plain load",
+        KernelChange::SignalFetch => "nvshmem_signal_fetch",
     }
 }
 
