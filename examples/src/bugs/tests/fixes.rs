@@ -5,7 +5,7 @@ use onesided_sim::{Config, Effort, Simulation};
 
 /// Bugs of the chapter about kernels that one or two changes of the kernel repair, with what is proposed. The others need another protocol, or are
 /// mistakes of their own, such as a barrier in a branch.
-const FIXES: [(&str, &str); 15] = [
+const FIXES: [(&str, &str); 17] = [
     ("put_then_signal", "insert `nvshmem_fence` after put_then_signal.cu:10: proved; nothing weaker is enough"),
     (
         "signal_before_the_block",
@@ -23,8 +23,16 @@ const FIXES: [(&str, &str); 15] = [
         "insert `nvshmem_sync_all` after the condition of slot_filled_again.cu:12: proved; nothing weaker is enough",
     ),
     (
+        "polled_by_a_volatile_load",
+        "`nvshmem_signal_fetch` in place of the load at polled_by_a_volatile_load.cu:12: proved; nothing weaker is enough",
+    ),
+    (
+        "polled_behind_a_fence",
+        "`nvshmem_signal_fetch` in place of the load at polled_behind_a_fence.cu:10: proved; nothing weaker is enough",
+    ),
+    (
         "fence_behind_the_barrier",
-        "insert `__syncthreads` before fence_behind_the_barrier.cu:19: proved; nothing weaker is enough",
+        "insert `__threadfence_system` after fence_behind_the_barrier.cu:16: proved; nothing weaker is enough",
     ),
     (
         "fence_of_the_block",
