@@ -130,26 +130,27 @@ fn status(config: &Config) -> InitStatus {
 /// A reply without a value.
 #[inline]
 fn unit(reply: Reply) -> Result<()> {
-    match reply {
-        Reply::Unit | Reply::Value(_) => Ok(()),
-        other => Err(failed(other)),
-    }
+    value(reply).map(drop)
 }
 
 #[inline]
 fn value(reply: Reply) -> Result<u64> {
-    match reply {
-        Reply::Value(value) => Ok(value),
-        Reply::Unit => Ok(0),
-        other => Err(failed(other)),
-    }
+    let value = match reply {
+        Reply::Value(value) => value,
+        Reply::Unit => 0,
+        other => return Err(failed(other)),
+    };
+    std::mem::forget(reply); // it owns nothing, and its drop would be a call
+    Ok(value)
 }
 
 fn alloc_id(reply: Reply) -> Result<AllocId> {
-    match reply {
-        Reply::Alloc(alloc) => Ok(alloc),
-        other => Err(failed(other)),
-    }
+    let alloc = match reply {
+        Reply::Alloc(alloc) => alloc,
+        other => return Err(failed(other)),
+    };
+    std::mem::forget(reply); // likewise
+    Ok(alloc)
 }
 
 #[cold]

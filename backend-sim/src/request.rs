@@ -137,3 +137,11 @@ pub(crate) enum Reply {
     /// An operating condition.
     Failed(Error),
 }
+
+impl Reply {
+    /// Whether there is something to drop.
+    #[inline]
+    pub(crate) fn owns_memory(&self) -> bool {
+        !matches!(self, Reply::Unit | Reply::Value(_) | Reply::Alloc(_))
+    }
+}

@@ -276,7 +276,7 @@ impl Agent {
         self.pe = pe;
         self.kind = kind;
         self.scope = scope;
-        self.state = State::Running;
+        self.set(State::Running);
         self.call = "start";
         self.at = None;
         self.chosen = false;
@@ -284,7 +284,7 @@ impl Agent {
         self.ready = None;
         self.issued = 0;
         self.unread = 0;
-        self.reply = Reply::Unit;
+        self.answer(Reply::Unit);
         self.called = u64::MAX;
         self.queue.clear();
         self.enqueued = 0;
@@ -339,6 +339,15 @@ impl Agent {
         match self.state.owns_memory() {
             true => self.state = state,
             false => std::mem::forget(std::mem::replace(&mut self.state, state)),
+        }
+    }
+
+    /// Sets what its call returns. Likewise: what a call returned before was taken, or is a number.
+    #[inline]
+    pub(crate) fn answer(&mut self, reply: Reply) {
+        match self.reply.owns_memory() {
+            true => self.reply = reply,
+            false => std::mem::forget(std::mem::replace(&mut self.reply, reply)),
         }
     }
 

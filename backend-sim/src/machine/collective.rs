@@ -329,7 +329,7 @@ impl Machine {
             Made::Failed(error) => Reply::Failed(Error::new(error.kind(), error.call(), error.message(), at)),
         };
         self.member_takes(agent, team, what, &reply);
-        self.agents[agent].reply = reply;
+        self.agents[agent].answer(reply);
     }
 
     /// Lets a member go that waits in the collective, if it can.

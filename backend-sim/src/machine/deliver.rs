@@ -251,7 +251,7 @@ impl Machine {
         }
         self.flight.land(id);
         if let Some((waiter, _)) = waiter {
-            self.agents[waiter].reply = loaded.map_or(Reply::Value(value), Reply::Bytes);
+            self.agents[waiter].answer(loaded.map_or(Reply::Value(value), Reply::Bytes));
             self.finish(waiter);
         }
         self.claimed_landed(claimed, &awaited);

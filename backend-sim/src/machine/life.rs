@@ -184,7 +184,7 @@ impl Machine {
     pub(super) fn reply_to_all(&mut self, team: TeamIndex, seq: u32, mut reply: impl FnMut(At) -> Reply) {
         for entry in &self.teams.get(team).instance_ref(seq).entries {
             let (agent, at) = entry.agent.zip(entry.at).expect("everyone has entered");
-            self.agents[agent].reply = reply(at);
+            self.agents[agent].answer(reply(at));
         }
     }
 }

@@ -527,7 +527,7 @@ impl Machine {
 
     /// Sets a host's reply and is done.
     fn answer(&mut self, agent: AgentId, reply: Reply) -> Progress {
-        self.agents[agent].reply = reply;
+        self.agents[agent].answer(reply);
         Progress::Done
     }
 

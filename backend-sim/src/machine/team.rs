@@ -403,7 +403,7 @@ impl Machine {
             };
             self.pes[pe].teams += usize::from(room);
             team.into_iter().for_each(|team| self.joins(pe, team));
-            self.agents[agent].reply = reply;
+            self.agents[agent].answer(reply);
             self.agents[agent].past.join(&pending.past);
             if agent != host {
                 self.finish(agent);

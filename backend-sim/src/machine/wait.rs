@@ -56,7 +56,7 @@ impl Machine {
             self.looks_at(agent, &condition.test());
         }
         self.pes[condition.pe].waiting.push(agent);
-        self.agents[agent].state = State::Waiting(condition);
+        self.agents[agent].set(State::Waiting(condition));
         if is_ready {
             self.make_ready(agent);
         }
@@ -170,7 +170,7 @@ impl Machine {
             let (variable, dtype) = (condition.last(), condition.wait.dtype);
             self.record_waited(agent, variable, dtype, value);
         }
-        self.agents[agent].reply = Reply::Value(value);
+        self.agents[agent].answer(Reply::Value(value));
         self.pes[pe].waiting.retain(|&other| other != agent);
         self.finish(agent);
     }

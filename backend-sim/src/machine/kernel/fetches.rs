@@ -78,7 +78,7 @@ impl Machine {
         };
         self.in_chosen_step = false;
         self.record_waited(thread, word, test.comparison.dtype, value);
-        self.agents[thread].reply = Reply::Value(value);
+        self.agents[thread].answer(Reply::Value(value));
         self.finish(thread);
     }
 
