@@ -303,7 +303,7 @@ impl Machine {
             let is_everybody = self.is_everybody(&members) && !self.teams.have_parts_under_way();
             self.races.meet(&members, is_everybody);
             if self.races.all_known() {
-                self.lint(&Notice::Known);
+                self.lint(|| Notice::Known);
             }
         }
     }

@@ -139,7 +139,7 @@ impl Machine {
             Effect::FetchSignal { word } => {
                 let pe = self.agents[agent].pe;
                 self.observe(agent, pe, word, How::AtomicRead, word.len, (op.name(), at));
-                self.lint(&Notice::Fetched { agent, pe, span: word, asked: (op.name(), at) });
+                self.lint(|| Notice::Fetched { agent, pe, span: word, asked: (op.name(), at) });
                 self.lint_look(agent, (pe, word));
                 let ending = self.looks_by_call(agent, (pe, word));
                 self.hears_by_call(agent, ending, (pe, word), false);

@@ -35,7 +35,7 @@ impl Machine {
         let ticket = self.races.issue_now(agent, peer, lane, arrives, asked);
         if self.looks_for_all_lints() {
             let (transfer, ticket) = (&transfer.clone(), &ticket); // the description itself stays in registers
-            self.lint(&Notice::Issued { transfer, ticket });
+            self.lint(|| Notice::Issued { transfer, ticket });
         }
         ticket
     }
@@ -112,7 +112,7 @@ impl Machine {
             Kind::Load { .. } => {
                 for span in parts(src, shape.size, shape.src_stride, elements) {
                     self.races.load(&ticket, src_pe, span, shape.size);
-                    self.lint(&Notice::Loaded { ticket: &ticket, pe: src_pe, span });
+                    self.lint(|| Notice::Loaded { ticket: &ticket, pe: src_pe, span });
                 }
             }
             Kind::Amo { op, value, cond } => {
@@ -135,7 +135,7 @@ impl Machine {
         for part in parts(src, shape.size, shape.src_stride, elements) {
             self.races.transfer(ticket, pe, part, How::Read, shape.size);
         }
-        self.lint(&Notice::Copied { ticket, pe, span: src });
+        self.lint(|| Notice::Copied { ticket, pe, span: src });
     }
 
     /// A transfer reads elements for the agent that issued it.
@@ -143,7 +143,7 @@ impl Machine {
     fn observe_load(&mut self, ticket: &Ticket, (pe, src): (PeId, Span), shape: Shape, elements: Range<usize>) {
         for span in parts(src, shape.size, shape.src_stride, elements) {
             self.races.transfer(ticket, pe, span, How::Read, shape.size);
-            self.lint(&Notice::Loaded { ticket, pe, span });
+            self.lint(|| Notice::Loaded { ticket, pe, span });
         }
     }
 
@@ -160,9 +160,7 @@ impl Machine {
         for part in parts(dst, shape.size, shape.dst_stride, elements) {
             self.races.transfer(ticket, pe, part, how, shape.size);
         }
-        if self.lints.is_some() {
-            self.lint(&Notice::Written { pe, span: dst });
-        }
+        self.lint(|| Notice::Written { pe, span: dst });
     }
 
     fn observe_signal(&mut self, ticket: &Ticket, pe: PeId, update: SignalUpdate) {
@@ -235,8 +233,8 @@ impl Machine {
             return;
         }
         match how {
-            How::Read => self.lint(&Notice::Read { agent, pe, span, asked }),
-            How::Write => self.lint(&Notice::Written { pe, span }),
+            How::Read => self.lint(|| Notice::Read { agent, pe, span, asked }),
+            How::Write => self.lint(|| Notice::Written { pe, span }),
             How::Deliver | How::AtomicRead | How::AtomicUpdate | How::AtomicFetch | How::Wait => {}
         }
     }
@@ -275,11 +273,11 @@ impl Machine {
         self.lints.as_mut().map_or_else(Default::default, |lints| lints.found(&mut self.races))
     }
 
-    /// Tells the lints of something, where they are looked for.
-    #[inline]
-    pub(super) fn lint(&mut self, notice: &Notice<'_>) {
+    /// Tells the lints of something, where they are looked for. Elsewhere the notice is not made.
+    #[inline(always)] // so that what the notice needs is not put into memory for it
+    pub(super) fn lint<'a>(&mut self, notice: impl FnOnce() -> Notice<'a>) {
         if let Some(lints) = &mut self.lints {
-            lints.notice(notice, &mut self.races);
+            lints.notice(&notice(), &mut self.races);
         }
     }
 
@@ -293,7 +291,7 @@ impl Machine {
     pub(super) fn lint_made(&mut self, agent: AgentId, alloc: AllocId, layout: Layout, at: At) {
         if self.looks_for_all_lints() && !layout.zeroed {
             let pes: Vec<PeId> = self.pes.ids().collect();
-            self.lint(&Notice::Made { agent, alloc, bytes: layout.bytes, pes: &pes, asked: ("alloc", at) });
+            self.lint(|| Notice::Made { agent, alloc, bytes: layout.bytes, pes: &pes, asked: ("alloc", at) });
         }
     }
 
@@ -301,7 +299,7 @@ impl Machine {
     fn lint_update(&mut self, ticket: &Ticket, pe: PeId, word: Span, update: Update) {
         if self.lints.is_some() {
             let before = self.heap.load(pe, word);
-            self.lint(&Notice::Updated { ticket, pe, word, update, before });
+            self.lint(|| Notice::Updated { ticket, pe, word, update, before });
         }
     }
 
@@ -321,7 +319,7 @@ impl Machine {
             Effect::Collective(Collective { kind: CollectiveKind::Sync, .. }) => Ordering::Sync,
             _ => return,
         };
-        self.lint(&Notice::Orders { agent, order, asked });
+        self.lint(|| Notice::Orders { agent, order, asked });
     }
 }
 

@@ -104,7 +104,7 @@ impl Machine {
     /// A store of values to another PE's memory: ordinary stores, which others see at times of their own. Each piece is a
     /// transfer of its own, because it is ordered with other stores to the same bytes only.
     pub(super) fn store(&mut self, host: AgentId, pe: PeId, dst: Span, dtype: DType, bytes: &[u8], at: At) {
-        self.lint(&Notice::Changed { pe, span: dst }); // its own PE sees it from now on
+        self.lint(|| Notice::Changed { pe, span: dst }); // its own PE sees it from now on
         if !self.mode.needs.relaxed || self.config.sequential {
             if let Some(ticket) = self.races.issue(host, pe, Lane::Stores, false, ("write", at)) {
                 self.races.transfer(&ticket, pe, dst, How::Write, dtype.size());

@@ -86,7 +86,7 @@ impl Machine {
                 false => return self.loop_ends(agent, test, is_steady),
             }
         } else {
-            self.lint(&Notice::Ends { agent, word: seen });
+            self.lint(|| Notice::Ends { agent, word: seen });
             self.lint_look(agent, (pe, seen));
             self.acquire_seen(agent, &test, plain);
         }
@@ -157,7 +157,8 @@ impl Machine {
         if self.looks_for_all_lints() {
             let Wait { dtype, cmp, against, signal, .. } = condition.wait;
             let waiting = Waiting { pe, asked, dtype, cmp, against, signal, time: self.races.last_step(agent) };
-            self.lint(&Notice::Waits { agent, waiting, words: &condition.variables().collect::<Vec<_>>() });
+            let words: Vec<Span> = condition.variables().collect();
+            self.lint(|| Notice::Waits { agent, waiting, words: &words });
         }
     }
 
@@ -178,7 +179,7 @@ impl Machine {
     /// Memory of `pe` has changed: waits on it may now end, or no longer end.
     #[inline(always)] // on the hottest path: mostly there is nothing to tell
     pub(super) fn wrote(&mut self, pe: PeId, span: Span) {
-        self.lint(&Notice::Changed { pe, span }); // before a wait sees it
+        self.lint(|| Notice::Changed { pe, span }); // before a wait sees it
         if !self.pes[pe].waiting.is_empty() {
             self.recheck(pe, span);
         }

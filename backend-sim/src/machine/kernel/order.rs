@@ -259,7 +259,7 @@ impl Machine {
         }
         let agent = self.thread_acts(id, thread);
         if sequential {
-            self.lint(&Notice::Fences { agent, scope });
+            self.lint(|| Notice::Fences { agent, scope });
         }
         let Heard { pending, .. } = &mut self.kernels.blocks[id].heard;
         let own = pending.remove(&thread).unwrap_or_default();
@@ -302,7 +302,7 @@ impl Machine {
         if self.races.is_on() {
             let agent = self.thread_acts(id, thread);
             let at = self.agents[agent].at.expect("it has called");
-            self.lint(&Notice::Fences { agent, scope: Scope::Sys }); // who reads anything later, on whichever PE, finds what is completed
+            self.lint(|| Notice::Fences { agent, scope: Scope::Sys }); // who reads anything later, on whichever PE, finds what is completed
             self.releases(id, (thread, agent), Scope::Sys, at);
         }
     }

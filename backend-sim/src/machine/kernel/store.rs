@@ -54,7 +54,7 @@ impl Machine {
         asked: (&'static str, At),
     ) -> Option<Ticket> {
         let ticket = self.races.store_to_peer(thread, pe, span, asked);
-        self.lint(&Notice::Written { pe, span });
+        self.lint(|| Notice::Written { pe, span });
         ticket
     }
 
@@ -138,7 +138,7 @@ impl Machine {
             let word = element(dst, i, shape.size);
             let old = self.heap.load(pe, word);
             if let Some(known) = elements.get(i) {
-                self.lint(&Notice::Strong(Strong::arrival(&known.ticket, (pe, word), known.replaces, old)));
+                self.lint(|| Notice::Strong(Strong::arrival(&known.ticket, (pe, word), known.replaces, old)));
                 self.races.strong_write_arrives(known, (pe, word));
             }
             let (new, value) = left_by(atomic, (old, word), bytes);
@@ -160,7 +160,7 @@ impl Machine {
             self.heap.store(pe, word, value);
             self.wrote(pe, word);
         } else {
-            self.lint(&Notice::Changed { pe, span: word }); // what fresh memory happens to hold is written, too
+            self.lint(|| Notice::Changed { pe, span: word }); // what fresh memory happens to hold is written, too
         }
         changes
     }
