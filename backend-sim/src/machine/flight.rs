@@ -119,16 +119,22 @@ impl Flight {
         }
     }
 
+    /// One more transfer than before, about to be drafted. `at`: a place for one that is new.
+    fn another(&mut self, at: At) -> TransferId {
+        if self.used == self.transfers.len() {
+            self.transfers.push(Transfer::blank(at));
+        }
+        self.used += 1;
+        TransferId::new(self.used - 1)
+    }
+
     /// A new transfer, not yet in flight: what is unset is set by [`Flight::launch`].
     #[inline(always)] // on a hot path
     pub(crate) fn draft(&mut self, draft: Draft) -> TransferId {
-        let id = self.free.pop().unwrap_or_else(|| {
-            if self.used == self.transfers.len() {
-                self.transfers.push(Transfer::blank(draft.at));
-            }
-            self.used += 1;
-            TransferId::new(self.used - 1)
-        });
+        let id = match self.free.pop() {
+            Some(id) => id,
+            None => self.another(draft.at),
+        };
         // field by field, because a transfer is too large to be built elsewhere and copied
         let transfer = &mut self.transfers[id];
         transfer.key = draft.key;
@@ -181,14 +187,13 @@ impl Flight {
             Kind::Strong { .. } => Some(Store { span: transfer.dst, is_strong: true }),
             _ => None,
         };
-        let rank = Rank { target: transfer.dst_pe, fenced, epoch, covered: None, turn, number, store };
-        transfer.rank = rank;
+        transfer.rank = Rank { target: transfer.dst_pe, fenced, epoch, covered: None, turn, number, store };
         transfer.position = scope.live.len() as u32;
         if (epoch > 0 || scope.by_thread) && fenced || turn.is_some() || store.is_some_and(|store| !store.is_strong) {
             let transfer = &self.transfers[id];
             let precedes = |other: &&TransferId| {
                 let other = &self.transfers[**other];
-                other.rank.precedes(&rank, tickets(scope.by_thread, &other.ticket, &transfer.ticket))
+                other.rank.precedes(&transfer.rank, tickets(scope.by_thread, &other.ticket, &transfer.ticket))
             };
             let earlier = scope.live.iter().filter(precedes).count();
             self.transfers[id].blockers = earlier as u32;
@@ -213,10 +218,10 @@ impl Flight {
     /// Takes a finished transfer out of flight and releases what waited for it.
     pub(crate) fn land(&mut self, id: TransferId) {
         let transfer = &mut self.transfers[id];
-        let (rank, position, scope) = (transfer.rank, transfer.position, transfer.scope);
-        let ticket = transfer.ticket.clone();
+        let (position, scope) = (transfer.position, transfer.scope);
+        let ticket = transfer.ticket.take();
         let landed = transfer.past.take().map(|past| Landed {
-            rank,
+            rank: transfer.rank,
             nbi: transfer.nbi,
             is_put: transfer.kind == Kind::Put,
             claimed: transfer.claimed,
@@ -243,7 +248,7 @@ impl Flight {
         if scope.held.is_empty() {
             return;
         }
-        let by_thread = scope.by_thread;
+        let (rank, by_thread) = (transfers[id].rank, scope.by_thread);
         scope.held.retain(|&other| {
             let transfer = &mut transfers[other];
             let tickets = tickets(by_thread, &ticket, &transfer.ticket);

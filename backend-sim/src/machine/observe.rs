@@ -9,7 +9,6 @@ use onesided::backend::{
 use onesided::{At, SignalOp};
 
 use super::Machine;
-use super::claim::Claimed;
 use super::ids::{AgentId, PeId};
 use super::relaxed::Asked;
 use super::transfer::{Kind, Transfer, Unit, UnitStep, parts};
@@ -41,10 +40,18 @@ impl Machine {
     }
 
     /// A non-blocking operation is outstanding from its issue on.
-    pub(super) fn observe_outstanding(&mut self, ticket: Option<&Ticket>, nbi: bool, claimed: Claimed) {
-        if let Some(ticket) = ticket.filter(|_| nbi) {
-            self.races.outstanding(ticket, claimed);
+    fn observe_outstanding(&mut self, ticket: &Ticket, nbi: bool) {
+        if nbi {
+            self.races.outstanding(ticket, self.starting.unwrap_or_default());
         }
+    }
+
+    /// An agent issues a transfer that will be in flight, and races are looked for.
+    #[inline(always)] // on a hot path
+    pub(super) fn observe_flying(&mut self, agent: AgentId, transfer: &backend::Transfer, asked: Asked) -> Ticket {
+        let ticket = self.observe_issue(agent, transfer, asked);
+        self.observe_outstanding(&ticket, transfer.nbi);
+        ticket
     }
 
     /// The whole transfer happens at once, and races are looked for.
@@ -76,7 +83,7 @@ impl Machine {
             self.observe_signal(&ticket, peer, update);
         }
         self.races.put_returns(agent, &ticket, peer);
-        self.observe_outstanding(Some(&ticket), nbi, self.starting.unwrap_or_default());
+        self.observe_outstanding(&ticket, nbi);
     }
 
     /// A transfer in flight takes a step.

@@ -46,8 +46,7 @@ impl Machine {
             Moves::Fetch => (Kind::Fetch, (me, NO_SPAN), remote),
             Moves::Amo { op, value, cond } => (Kind::Amo { op, value, cond }, remote, (me, NO_SPAN)),
         };
-        let ticket = self.races.is_on().then(|| self.observe_issue(agent, transfer, asked));
-        self.observe_outstanding(ticket.as_ref(), nbi, self.starting.unwrap_or_default());
+        let ticket = if self.races.is_on() { Some(self.observe_flying(agent, transfer, asked)) } else { None };
         let id = self.draft(agent, kind, dst, src, shape, asked);
         let flying = self.flight.get_mut(id);
         flying.signal = signal;
