@@ -86,20 +86,20 @@ impl Machine {
             self.found(VerdictKind::CollectivesOutOfOrder { team, pe: pe.index(), calls });
             return self.block_for_ever(agent);
         }
-        let leaves = what.leaves();
         let state = self.teams.get_mut(team);
         state.next[member as usize] = seq + 1;
         let instance = state.instance_or_new(seq);
         let first = instance.what.is_none();
         match &instance.what {
             None => instance.open(what, n),
-            Some(first) => {
-                if let Some(field) = first.differs(what) {
-                    return self.mismatch(team, seq, field, what, agent, at);
-                }
+            Some(first) if first != what => {
+                let field = first.difference(what);
+                return self.mismatch(team, seq, field, what, agent, at);
             }
+            Some(_) => {}
         }
-        if leaves != Leaves::AtOnce {
+        let leaves = instance.leaves;
+        if self.races.is_on() && leaves != Leaves::AtOnce {
             self.races.synchronizes(agent, None, (what.name(), at));
         }
         let past = &self.agents[agent].past;
@@ -126,6 +126,7 @@ impl Machine {
         }
     }
 
+    #[inline(never)] // no part of the way of a barrier
     fn enter_data(&mut self, agent: AgentId, team: TeamIndex, (seq, member): (u32, u32), last: bool) -> Progress {
         let n = self.teams.get(team).members.len() as u32;
         self.member_entered(team, seq, member, last);
@@ -149,6 +150,7 @@ impl Machine {
     }
 
     /// A member enters a collective that members leave at once, as soon as it is known what is made for them.
+    #[inline(never)] // likewise
     fn enter_made(
         &mut self,
         agent: AgentId,

@@ -23,9 +23,10 @@ pub(crate) enum Collective {
 }
 
 /// When a member goes on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Leaves {
     /// When everyone has entered.
+    #[default]
     Together,
     /// When its own data is there, and its own source has been read.
     WithItsData,
@@ -38,6 +39,8 @@ pub(crate) enum Leaves {
 pub(crate) struct Instance {
     /// What the first member entered.
     pub(crate) what: Option<Collective>,
+    /// When they go on.
+    pub(crate) leaves: Leaves,
     pub(crate) entries: Vec<Entry>,
     /// What members get that leave at once.
     pub(crate) made: Made,
@@ -101,7 +104,7 @@ impl Instance {
             }
         }
         (self.entered, self.left) = (0, 0);
-        self.what = Some(what.clone());
+        (self.what, self.leaves) = (Some(what.clone()), what.leaves());
         if !matches!(self.made, Made::Nothing) {
             self.made = Made::Nothing;
         }
@@ -177,16 +180,14 @@ impl Collective {
         }
     }
 
-    /// The first argument in which two members' calls differ.
-    pub(crate) fn differs(&self, other: &Collective) -> Option<&'static str> {
+    /// The first argument in which two members' calls differ. They do.
+    #[cold]
+    pub(crate) fn difference(&self, other: &Collective) -> &'static str {
         use Collective::*;
-        if self == other {
-            return None;
-        }
         if self.name() != other.name() {
-            return Some("call");
+            return "call";
         }
-        Some(match (self, other) {
+        match (self, other) {
             (Op(a), Op(b)) if a.dtype() != b.dtype() => "element type",
             (Op(_), Op(_)) => match self.data().zip(other.data()) {
                 Some((a, b)) => differing_operand(&a, &b),
@@ -205,7 +206,7 @@ impl Collective {
             (Init { method: a, .. }, Init { method: b, .. }) if a != b => "method",
             (Init { .. }, _) => "unique id",
             _ => "arguments",
-        })
+        }
     }
 }
 
