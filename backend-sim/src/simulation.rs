@@ -434,18 +434,18 @@ impl Simulation {
     fn execute_untyped(&mut self, choices: &Choices, tracing: bool, program: &Program<'_>, at: At) -> Result<Executed> {
         let given = self.config().max_steps;
         let max = given.unwrap_or(MAX_STEPS);
-        Ok(match choices {
+        match choices {
             Choices::InOrder if self.config().profile.is_adversary() => {
-                self.engine.execute(&mut Late::new(None), max, tracing, program, at)?
+                self.engine.execute(&mut Late::new(None), max, tracing, program, at)
             }
             Choices::Seed(seed) if self.config().profile.is_adversary() => {
-                self.draw(Late::new(Some(*seed)), max, tracing, program, at)?
+                self.draw(Late::new(Some(*seed)), max, tracing, program, at)
             }
-            Choices::InOrder => self.engine.execute(&mut InOrder, max, tracing, program, at)?,
-            Choices::Seed(seed) => self.draw(Random::new(*seed), max, tracing, program, at)?,
-            Choices::Pos { seed } => self.draw(Pos::new(*seed), max, tracing, program, at)?,
+            Choices::InOrder => self.engine.execute(&mut InOrder, max, tracing, program, at),
+            Choices::Seed(seed) => self.draw(Random::new(*seed), max, tracing, program, at),
+            Choices::Pos { seed } => self.draw(Pos::new(*seed), max, tracing, program, at),
             Choices::Pct { depth, steps, seed } => {
-                self.draw(Pct::new(*seed, *depth, *steps), max, tracing, program, at)?
+                self.draw(Pct::new(*seed, *depth, *steps), max, tracing, program, at)
             }
             Choices::Exceptions(exceptions) => {
                 let mut chooser = Exceptions::new(exceptions);
@@ -455,7 +455,7 @@ impl Simulation {
                                    name does not happen, or comes that late already";
                     return Err(Error::invalid("replay", message, at));
                 }
-                executed
+                Ok(executed)
             }
             Choices::Picks(picks) | Choices::Stepwise(picks) => {
                 let mut replay = match choices {
@@ -468,9 +468,9 @@ impl Simulation {
                     let message = "the schedule was recorded from a different program: its choices do not fit";
                     return Err(Error::invalid("replay", message, at));
                 }
-                executed
+                Ok(executed)
             }
-        })
+        }
     }
 
     /// Runs a random schedule, and classifies it if classes are counted.

@@ -46,10 +46,12 @@ impl Machine {
         (self.record, self.steps, self.loops, self.paused) = (record, steps, None, false);
     }
 
-    /// When the turn of a host ends that begins: at the limit of steps at the latest. Where calls are counted, each ends one.
+    /// When the turn of a host ends that begins: at the limit of steps at the latest. Where calls are counted, or something was found, each ends
+    /// one.
     #[inline]
     pub(super) fn turn_end(&self) -> u64 {
-        if self.loops.is_some() { self.steps } else { (self.steps + TURN).min(self.until.saturating_add(1)) }
+        let ends_at_once = self.loops.is_some() || self.finding.is_some();
+        if ends_at_once { self.steps } else { (self.steps + TURN).min(self.until.saturating_add(1)) }
     }
 
     /// A host has made a call, which ends its turn or makes it wait.

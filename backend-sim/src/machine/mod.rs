@@ -218,7 +218,7 @@ pub(crate) struct Machine {
     pub(crate) prints: bool,
     /// Whether the run has ended, and goes on for what that shows.
     paused: bool,
-    /// When the running host lets others go first.
+    /// When the running host lets others go first: behind a finding at once.
     turn_ends: u64,
     /// The calls that are made, while they are counted.
     loops: Option<Box<Loops>>,
@@ -387,6 +387,8 @@ impl Machine {
     pub(crate) fn submit(&mut self, host: AgentId, call: &mut Call<'_>, at: At) -> Progress {
         self.agents[host].at = Some(at);
         self.step();
+        // asked first: once others have been given the call, the compiler does not know its kind any more
+        let is_choice = self.mode.needs.relaxed && self.is_choice(host, call);
         if !self.registrations.is_empty() && self.exchanges(host, call) {
             return Progress::Blocked;
         }
@@ -397,7 +399,7 @@ impl Machine {
             return Progress::Blocked;
         }
         let again = self.mode.needs.tracking && self.polls_again(host, call, at);
-        if self.mode.needs.relaxed && (again || self.is_choice(host, call)) {
+        if again || is_choice {
             self.make_pending(host);
             self.count_call(host, call, at);
             self.agents[host].call = call.name(); // the step is that of the call
@@ -408,7 +410,7 @@ impl Machine {
         }
         let progress = self.perform(host, call, at);
         match progress {
-            Progress::Done if self.steps < self.turn_ends && self.finding.is_none() => Progress::Done,
+            Progress::Done if self.steps < self.turn_ends => Progress::Done,
             Progress::Done => {
                 self.count_call(host, call, at);
                 self.woken.push_back(host);
@@ -540,6 +542,7 @@ impl Machine {
     fn found(&mut self, kind: VerdictKind) {
         if self.finding.is_none() {
             self.finding = Some(kind);
+            self.turn_ends = 0;
         }
     }
 

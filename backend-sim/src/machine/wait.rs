@@ -52,7 +52,7 @@ impl Machine {
     /// An agent waits from now on.
     pub(super) fn wait_for(&mut self, agent: AgentId, condition: Condition) {
         let is_ready = self.mode.needs.relaxed && self.holds(agent, &condition);
-        if !condition.takes {
+        if self.assumed.is_some() && !condition.takes {
             self.looks_at(agent, &condition.test());
         }
         self.pes[condition.pe].waiting.push(agent);
