@@ -103,7 +103,7 @@ where
     assert_eq!(explore(Explore::random(200, 1), config, &program).0, expected);
 }
 
-/// Either PE is first. The other one finds the lock held never, once or twice: after that it waits.
+/// Either PE is first, and the other one waits.
 #[test]
 fn a_lock_of_two_kernels_has_a_class_for_each_order() {
     always(Config::pes(2), lock("lock_by_compare"), "[2, 0]", 2);
