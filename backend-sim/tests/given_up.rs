@@ -51,7 +51,25 @@ fn a_run_that_is_given_up_names_the_calls_of_its_loop() {
     }
 }
 
-/// The same in a kernel.
+/// Every PE adds three times, and returns.
+fn counts_a_little(pe: &Pe<Sim>) -> Result<()> {
+    let words = pe.alloc_zeroed::<u64>(1)?;
+    for _ in 0..3 {
+        pe.host().atomic_inc(&words, 0)?;
+    }
+    pe.free(words)
+}
+
+/// A limit that is too low for the program is no sign of a loop without an end.
+#[test]
+fn a_loop_that_ends_soon_behind_the_limit_is_not_named() {
+    let config = Config { max_steps: Some(3), ..Config::pes(2) };
+    let verdict = Simulation::new(config).unwrap().run(counts_a_little).unwrap().verdict;
+    assert!(matches!(verdict.kind, VerdictKind::StepLimit { steps: 3 }), "{verdict}");
+    assert!(verdict.agents.iter().all(|agent| agent.loops.is_empty()), "{verdict}");
+}
+
+/// [`count_for_ever`] in a kernel.
 fn count_for_ever_in_a_kernel(pe: &Pe<Sim>) -> Result<()> {
     let words = pe.alloc_zeroed::<i32>(4)?;
     let source = Source::ptx("repeats.ptx", include_str!("../ptx/kernels/repeats.ptx"));

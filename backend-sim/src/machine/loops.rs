@@ -70,12 +70,13 @@ impl Machine {
         }
     }
 
-    /// Who has made calls at least twice since the run was paused, and which.
+    /// Who has made calls at least twice since the run was paused, and which. Who has returned since then was in no loop without an end.
     pub(crate) fn loops_report(&self) -> Vec<AgentState> {
         let mut loops: BTreeMap<AgentId, Vec<Repeated>> = BTreeMap::new();
         let counted = self.loops.iter().flat_map(|loops| &loops.0).filter(|(_, call)| call.times > 1);
         counted.for_each(|(agent, call)| loops.entry(*agent).or_default().push(call.clone()));
-        let state = |(agent, loops)| AgentState { loops, standing: Standing::Runs, ..self.agent_report(agent) };
-        loops.into_iter().map(state).collect()
+        let reports = loops.into_iter().map(|(agent, loops)| (loops, self.agent_report(agent)));
+        let goes_on = reports.filter(|(_, state)| state.standing != Standing::Finished);
+        goes_on.map(|(loops, state)| AgentState { loops, standing: Standing::Runs, ..state }).collect()
     }
 }
