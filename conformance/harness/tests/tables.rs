@@ -3,6 +3,8 @@
 //! As `harness.rs`, this test is its own programs.
 
 use std::process::ExitCode;
+#[cfg(unix)]
+use std::process::{Command, Stdio};
 
 use libtest_mimic::Failed;
 use onesided::{Backend, Pe, Result, expect_eq};
@@ -10,6 +12,8 @@ use onesided_harness::{Program, clap};
 use onesided_sim::Profile;
 
 mod common;
+#[cfg(unix)]
+use common::{Said, VARIABLE};
 use common::{arguments_of, program, run, tests};
 
 tests! {
@@ -21,6 +25,9 @@ tests! {
     a_proof_under_spec_covers_stronger_profiles,
     random_rows_have_no_proof,
     a_summary_has_every_row,
+    a_bound_counts_the_schedule_in_order,
+    #[cfg(unix)]
+    a_finding_is_kept_where_a_pe_of_a_later_row_is_stuck,
     what_is_about_one_run_is_refused,
 }
 
@@ -31,6 +38,7 @@ fn play(name: &str) -> ExitCode {
         Message::NAME => onesided_harness::main(Message),
         Crowd::NAME => onesided_harness::main(Crowd),
         Streams::NAME => onesided_harness::main(Streams),
+        SpinsAmongThree::NAME => onesided_harness::main(SpinsAmongThree),
         other => panic!("{other} is no program of this file"),
     }
 }
@@ -236,6 +244,51 @@ fn a_summary_has_every_row() -> std::result::Result<(), Failed> {
     let json: serde_json::Value = serde_json::from_slice(&std::fs::read(path)?)?;
     assert_eq!(json["compared"], serde_json::json!(COMPARED));
     Ok(())
+}
+
+/// The run in order is one of the schedules that were asked for.
+fn a_bound_counts_the_schedule_in_order() -> std::result::Result<(), Failed> {
+    let file = tempfile::NamedTempFile::new()?;
+    let path = file.path().to_str().expect("a path in UTF-8");
+    for options in [&[][..], &["--strategy", "plain"]] {
+        run("tickets", &[options, &["--pes", "2", "--schedules", "20", "--json", path]].concat())
+            .expect(0, "nothing")?;
+        let json: serde_json::Value = serde_json::from_slice(&std::fs::read(path)?)?;
+        assert_eq!((&json["schedules"], &json["bound"]), (&20.into(), &"bounded by 20 schedules".into()));
+    }
+    Ok(())
+}
+
+// Two PEs fail a check, and any other number makes no call for ever.
+program!(SpinsAmongThree, "spins_among_three", 2, |pe| {
+    if pe.n_pes() == 2 {
+        expect_eq(1, 2, "one")?;
+    }
+    eprintln!("PE {} spins", pe.my_pe());
+    loop {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+});
+
+/// The findings stand behind the table, which is never complete here.
+#[cfg(unix)]
+fn a_finding_is_kept_where_a_pe_of_a_later_row_is_stuck() -> std::result::Result<(), Failed> {
+    use std::io::{BufRead as _, BufReader, Read as _};
+    let mut program = Command::new(std::env::current_exe()?);
+    program.env(VARIABLE, SpinsAmongThree::NAME).args(["--pes", "2,3"]);
+    let mut child = program.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let mut stderr = BufReader::new(child.stderr.take().expect("it is piped"));
+    stderr.read_line(&mut String::new())?; // it spins
+    if !Command::new("kill").args(["-TERM", &child.id().to_string()]).status()?.success() {
+        return Err("it could not be interrupted".into());
+    }
+    let (mut out, mut err) = (String::new(), String::new());
+    stderr.read_to_string(&mut err)?;
+    child.stdout.take().expect("it is piped").read_to_string(&mut out)?;
+    let said = Said { status: child.wait()?.code(), out, err };
+    said.expect(143, "PE 0 has made no call for ")?;
+    said.expect(143, "\nFINDING with 2 PEs: PE 0 failed: ")?;
+    said.expect(143, "\nReplay it: ")
 }
 
 fn what_is_about_one_run_is_refused() -> std::result::Result<(), Failed> {

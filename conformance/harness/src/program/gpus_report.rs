@@ -222,7 +222,7 @@ mod tests {
         let wrong = Failure { kind: "wrong result".into(), operating: false, text: "check: it is 1".into() };
         let on_gpus = json(&done(&[Message::Failed(wrong)], "exit 1"));
         let plan = plan_of("");
-        let simulated = summary(&FACTS, &plan, &run(&|_| Err(onesided::Error::wrong_result("it is 1")), &plan));
+        let simulated = summary(&FACTS, &plan, &run(&|_| Err(onesided::Error::wrong_result("it is 1")), &plan, None));
         let keys = |json: &Value| json.as_object().unwrap().keys().cloned().collect::<BTreeSet<String>>();
         assert_eq!(keys(&on_gpus["finding"]), keys(&simulated["finding"]));
         let of_gpus = ["date", "gpu_names", "cuda", "driver", "settings", "mps", "fabric"];

@@ -95,7 +95,7 @@ pub(super) fn summary(facts: &Facts, plan: &Plan, done: &Done) -> Value {
         "search": search, "seed": seed, "strategy": strategy,
         "schedules": done.schedules(), "steps": done.steps(),
         "redundant": done.explored.redundant, "complete": done.explored.complete,
-        "classes": done.explored.classes, "estimated": done.explored.estimated, "bound": done.explored.bound.map(|bound| bound.to_string()),
+        "classes": done.explored.classes, "estimated": done.explored.estimated, "bound": done.bound(plan).map(|bound| bound.to_string()),
         "beside": done.beside.map(|beside| json!({ "schedules": beside.schedules, "findings": beside.findings, "given_up": beside.given_up })),
         "proof": plan.is_all().then(|| done.explored.proof(&plan.config)),
         "weaker": done.weaker.iter().map(|weaker| weaker.in_words(pes)).collect::<Vec<_>>(),

@@ -368,7 +368,7 @@ fn follow(
     // Before the long run, so that no result is lost to a wrong path.
     let [trace, summary, finding, report] = plan.output.prepare()?;
 
-    let done = run::run(main, plan);
+    let done = run::run(main, plan, None);
     report::print(facts, precondition, plan, &done);
     // The small file first: a second signal ends the process within a long one.
     if let Some(summary) = summary {

@@ -85,8 +85,8 @@ pub(super) enum End {
 /// A first run of fewer steps is recorded, to see what the program uses.
 const LONG: u64 = 100_000;
 
-/// Runs a plan.
-pub(super) fn run(main: Main<'_>, plan: &Plan) -> Done {
+/// Runs a plan. `before`: what was found before it and is not printed yet, which is not to be lost with the process.
+pub(super) fn run(main: Main<'_>, plan: &Plan, before: Option<String>) -> Done {
     let start = Instant::now();
     let mut done = Done {
         end: End::Fine,
@@ -109,7 +109,7 @@ pub(super) fn run(main: Main<'_>, plan: &Plan) -> Done {
         outcomes: BTreeSet::new(),
         has_more_outcomes: false,
     };
-    if let Err(error) = visit(main, plan, &mut done) {
+    if let Err(error) = visit(main, plan, before, &mut done) {
         done.end = End::Error(error.message().to_string());
     }
     if let Some(run) = done.recorded.as_ref().filter(|_| done.end == End::Finding)
@@ -122,12 +122,14 @@ pub(super) fn run(main: Main<'_>, plan: &Plan) -> Done {
     done
 }
 
-fn visit(main: Main<'_>, plan: &Plan, done: &mut Done) -> Result<()> {
+fn visit(main: Main<'_>, plan: &Plan, before: Option<String>, done: &mut Done) -> Result<()> {
     let mut simulation = Simulation::new(plan.config.clone())?;
     simulation.stop_when(interrupt::flag());
     simulation.set_budget(plan.budget);
     simulation.count_classes();
+    let is_first = before.is_none();
     let watch = Watch::start(simulation.pulse());
+    before.into_iter().for_each(|text| watch.found(text));
     if let Search::Replay(schedule) = &plan.search {
         if schedule.fingerprint.is_none() {
             complain!(
@@ -151,7 +153,9 @@ fn visit(main: Main<'_>, plan: &Plan, done: &mut Done) -> Result<()> {
     let (first, finding) = search(main, plan, &mut simulation, done, &mut results)?;
     if let Some(run) = &finding {
         done.end = End::of(run);
-        done.tell(&watch, plan, run);
+        if is_first {
+            done.tell(&watch, plan, run);
+        }
     } else if done.explored.bound == Some(Bound::Stopped) {
         done.end = End::Interrupted;
     } else if plan.is_all() && !done.explored.complete || done.schedules() == 0 {
@@ -335,6 +339,15 @@ impl Done {
         u64::from(self.alone.is_some()) + self.explored.schedules
     }
 
+    /// Why the search ended early. A number of random schedules includes the one in order, as `--schedules` does.
+    pub(super) fn bound(&self, plan: &Plan) -> Option<Bound> {
+        let in_order = u64::from(self.alone.is_some() && !plan.is_all());
+        self.explored.bound.map(|bound| match bound {
+            Bound::Schedules(others) => Bound::Schedules(others + in_order),
+            other => other,
+        })
+    }
+
     /// Steps taken in all.
     pub(super) fn steps(&self) -> u64 {
         self.alone.unwrap_or(0) + self.explored.steps
@@ -423,7 +436,7 @@ mod tests {
     fn behind_a_finding_the_comparison_is_bounded() {
         let searched = |behind: u64| {
             let plan = plan_of("--all --pes 4 --jobs 1");
-            let done = run(&tickets, &Plan { in_table: true, compares: true, behind, ..plan });
+            let done = run(&tickets, &Plan { in_table: true, compares: true, behind, ..plan }, None);
             assert!(done.end == End::Finding && done.recorded.is_some());
             (done.explored.schedules, done.explored.complete)
         };

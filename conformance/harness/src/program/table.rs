@@ -124,7 +124,7 @@ impl Table {
             let ran = plan.map_err(Clone::clone).and_then(|plan| match precondition(*pes) {
                 Err(why) => Err(format!("cannot run: {why}")),
                 Ok(()) if interrupt::is_wanted() => Err(NOT_RUN.to_string()),
-                Ok(()) => Ok((plan, run::run(main, plan))),
+                Ok(()) => Ok((plan, run::run(main, plan, self.first_finding(&outcomes)))),
             });
             let outcome = Outcome { pes: *pes, profile: *profile, ran, covered: if_covered.is_some() };
             self.print(&outcome);
@@ -209,15 +209,19 @@ impl Table {
         }
     }
 
+    /// The first finding in full.
+    fn first_finding(&self, outcomes: &[Outcome<'_>]) -> Option<String> {
+        let (outcome, (plan, run)) = found(outcomes).next()?;
+        let (name, replay) = (self.name(outcome), outcome.replay(plan, run));
+        Some(format!("FINDING {name}: {}\n\nReplay it: {replay}", report::verdict(plan, &run.verdict)))
+    }
+
     /// The first finding in full, and how to see the others.
     fn print_findings(&self, outcomes: &[Outcome<'_>]) {
-        let mut found = outcomes.iter().filter_map(|outcome| Some((outcome, outcome.finding()?)));
-        if let Some((outcome, (plan, run))) = found.next() {
-            let (name, replay) = (self.name(outcome), outcome.replay(plan, run));
-            let verdict = report::verdict(plan, &run.verdict);
-            say!("\nFINDING {name}: {verdict}\n\nReplay it: {replay}");
+        if let Some(first) = self.first_finding(outcomes) {
+            say!("\n{first}");
         }
-        for (outcome, (plan, run)) in found {
+        for (outcome, (plan, run)) in found(outcomes).skip(1) {
             say!("Replay the one {}: {}", self.name(outcome), outcome.replay(plan, run));
         }
     }
@@ -301,6 +305,11 @@ impl<'a> Outcome<'a> {
             },
         }
     }
+}
+
+/// The rows with a finding.
+fn found<'o, 'a>(outcomes: &'o [Outcome<'a>]) -> impl Iterator<Item = (&'o Outcome<'a>, (&'a Plan, &'o Run<String>))> {
+    outcomes.iter().filter_map(|outcome| Some((outcome, outcome.finding()?)))
 }
 
 /// The verdict in short, with the lines that it is about.
