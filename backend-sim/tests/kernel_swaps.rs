@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use onesided::{Grid, Pe, Result, Source, args};
-use onesided_sim::{Config, Explore, Profile, Races, Sim, Simulation};
+use onesided_sim::{Config, EventKind, Explore, Profile, Races, Sim, Simulation};
 
 use crate::hand_over::run;
 
@@ -92,6 +92,29 @@ fn a_lock_that_is_not_given_back_is_a_deadlock_at_its_call() {
     });
     assert!(explored.unwrap().complete);
     assert!(last.contains("compare_swap") && last.contains("buf1"), "{last}");
+}
+
+/// A trace has what each swap has found and left, so nobody says that nothing came to the lock.
+#[test]
+fn a_trace_has_the_swaps_that_take_a_lock() {
+    let mut taken = BTreeSet::new();
+    let all = Explore::All { limit: 2 };
+    for name in ["by_name", "kept"] {
+        let explored = Simulation::new(Config::pes(2)).unwrap().explore(all, launch(name, 1), |run| {
+            let again = Simulation::new(Config::pes(2)).unwrap().reproduce(run, launch(name, 1)).unwrap();
+            assert!(!again.verdict.to_string().contains("nothing was sent to it"), "{}", again.verdict);
+            let trace = again.trace.as_ref().unwrap();
+            let is_swap = |of: usize| trace[of].op().is_some_and(|op| op.name() == "atomic_compare_swap");
+            let swaps = trace
+                .iter()
+                .filter(|event| matches!(event.kind, EventKind::Delivered { .. }) && event.of.is_some_and(is_swap));
+            taken.insert(swaps.map(|event| event.moved.as_ref().unwrap().to_string()).collect::<Vec<_>>().join(", "));
+            ControlFlow::<()>::Continue(())
+        });
+        assert!(explored.unwrap().complete);
+    }
+    let taken: Vec<&str> = taken.iter().map(String::as_str).collect();
+    assert_eq!(taken, ["0 -> 1", "0 -> 1, 0 -> 2", "0 -> 2, 0 -> 1"]);
 }
 
 /// When a swap is issued matters beside a fence of another thread, though it takes the word only later.

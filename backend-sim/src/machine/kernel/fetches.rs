@@ -9,6 +9,7 @@
 //! What the race detector is told is no more than what holds for the first fetch and for the last one. The first has been issued: what a fence puts before it has arrived. The
 //! last has read the word, and the quiet of another thread may have come before its issue.
 
+use onesided::DType;
 use onesided::backend::{AmoOp, Moves, Span, Transfer};
 
 use super::super::Machine;
@@ -24,8 +25,9 @@ use crate::request::Reply;
 #[derive(Clone, Debug)]
 pub(super) struct Fetch {
     peer: PeId,
-    /// The atomic, and its operands.
+    /// The atomic, and its operands of this type.
     amo: (AmoOp, u64, u64),
+    dtype: DType,
     ticket: Option<Ticket>,
 }
 
@@ -42,7 +44,7 @@ impl Machine {
         let Moves::Amo { op, value, cond } = transfer.moves else { unreachable!("it is an atomic") };
         let peer = PeId(transfer.peer);
         let (by_thread, own) = (self.promises.in_order && self.takes_turns_by_thread(thread), ticket.clone());
-        looking.begins = Begins::Issued(Fetch { peer, amo: (op, value, cond), ticket });
+        looking.begins = Begins::Issued(Fetch { peer, amo: (op, value, cond), dtype: transfer.dtype, ticket });
         let before = self.await_issued(thread, |races, rank, ticket| {
             let comes_after =
                 || !by_thread || ticket.zip(own.as_ref()).is_none_or(|(one, own)| one.is_issued_before(own));
@@ -70,11 +72,10 @@ impl Machine {
     /// The fetch of a thread has found what ends its loop, or its swap takes the word.
     pub(super) fn fetch_ends(&mut self, thread: AgentId, test: &Test) {
         let Test { pe, variable: word, .. } = *test;
-        let Fetch { amo, ticket, .. } =
-            self.kernels.fetching.remove(&thread).expect("it was issued when the loop began");
-        let value = match amo.0 {
+        let fetch = self.kernels.fetching.remove(&thread).expect("it was issued when the loop began");
+        let value = match fetch.amo.0 {
             AmoOp::Fetch => self.fetches(thread, (pe, word)),
-            _ => self.takes(thread, (pe, word), amo, ticket.as_ref()),
+            _ => self.takes(thread, (pe, word), &fetch),
         };
         self.in_chosen_step = false;
         self.record_waited(thread, word, test.comparison.dtype, value);
@@ -93,15 +94,11 @@ impl Machine {
     }
 
     /// A thread's swap changes a word. Returns what it has found there.
-    fn takes(
-        &mut self,
-        thread: AgentId,
-        (pe, word): (PeId, Span),
-        (op, value, cond): (AmoOp, u64, u64),
-        ticket: Option<&Ticket>,
-    ) -> u64 {
+    fn takes(&mut self, thread: AgentId, (pe, word): (PeId, Span), fetch: &Fetch) -> u64 {
+        let &Fetch { amo: amo @ (op, value, cond), dtype, ref ticket, .. } = fetch;
+        self.record_taken(thread, (pe, word), dtype, amo);
         if let Some(ticket) = ticket {
-            self.observe_amo(ticket, (op, value, cond), (pe, word), Some(thread));
+            self.observe_amo(ticket, amo, (pe, word), Some(thread));
         }
         self.apply_amo(pe, word, op, (value, cond), true)
     }

@@ -1,6 +1,6 @@
 //! Calls of hosts, and operations of hosts and streams: what each moves, and what of it happens with the call.
 
-use onesided::backend::{Effect, Moves, Op, SignalUpdate, Span, Transfer, Values};
+use onesided::backend::{AmoOp, Effect, Moves, Op, SignalUpdate, Span, Transfer, Values};
 use onesided::{At, DType};
 
 use super::super::Machine;
@@ -94,6 +94,20 @@ impl Machine {
             let moved = self.signal_update(PeId(peer), update);
             self.note_at_once(agent, EventKind::Signaled { to: peer, update }, at, moved);
         }
+    }
+
+    /// A thread's atomic changes the word that its loop has waited for.
+    pub(in crate::machine) fn record_taken(
+        &mut self,
+        thread: AgentId,
+        (pe, span): (PeId, Span),
+        dtype: DType,
+        (op, value, cond): (AmoOp, u64, u64),
+    ) {
+        let Some(at) = self.agents[thread].at.filter(|_| self.record.is_some()) else { return };
+        let old = self.heap.load(pe, span);
+        let moved = Moved::update(dtype, old, op.apply(old, value, cond, span.len));
+        self.note_at_once(thread, EventKind::Delivered { to: pe.0, span, piece: 0, pieces: 1 }, at, moved);
     }
 
     /// What a PE's transfer delivers, and where, if that happens now.
