@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use onesided::{Grid, Pe, Result, Source, args};
 use onesided_sim::{Config, Explore, Profile, Races, Run, Sim, Simulation};
 
-use crate::hand_over::run;
+use crate::hand_over::{outcomes, run, set};
 
 const FETCHES: &str = include_str!("../ptx/kernels/fetches.ptx");
 
@@ -32,26 +32,7 @@ fn all((pes, races): (usize, Races), name: &str, number: i32) -> (u64, BTreeSet<
 
 #[track_caller]
 fn all_with(config: Config, name: &str, number: i32) -> (u64, BTreeSet<String>) {
-    let of = |how: Explore| {
-        let mut outcomes = BTreeSet::new();
-        let explored = Simulation::new(config.clone()).unwrap().explore(how, launch(name, number), |run| {
-            outcomes.insert(match run.is_ok() {
-                true => format!("{:?}", run.results.iter().copied().flatten().collect::<Vec<_>>()),
-                false => run.verdict.kind.outcome(),
-            });
-            ControlFlow::<()>::Continue(())
-        });
-        (explored.unwrap(), outcomes)
-    };
-    let (explored, outcomes) = of(Explore::All { limit: 5_000 });
-    assert!(explored.complete && explored.redundant == 0, "{name}: {explored:?}");
-    let (_, at_random) = of(Explore::random(100, 1));
-    assert!(at_random.is_subset(&outcomes), "{name}: {at_random:?} beside {outcomes:?}");
-    (explored.schedules, outcomes)
-}
-
-fn set(outcomes: &[&str]) -> BTreeSet<String> {
-    outcomes.iter().map(|outcome| (*outcome).to_string()).collect()
+    outcomes(&config, launch(name, number), |run| format!("{:?}", run.results.iter().flatten().collect::<Vec<_>>()))
 }
 
 const BOTH: [Races; 2] = [Races::Find, Races::Note];

@@ -22,18 +22,6 @@ fn launch_of(pe: &Pe<Sim>, source: &Source, name: &str, arguments: &[Argument]) 
     pe.synchronize(&stream)
 }
 
-/// Each PE adds one to a counter of PE 0 under a lock.
-fn lock(name: &str) -> impl Fn(&Pe<Sim>) -> Result<i32> + use<'_> {
-    move |pe| {
-        let (counter, lock) = (pe.alloc_zeroed::<i32>(1)?, pe.alloc_zeroed::<u64>(1)?);
-        launch(pe, name, args![&counter, &lock])?;
-        let result = pe.read_one(&counter)?;
-        pe.free(lock)?;
-        pe.free(counter)?;
-        Ok(result)
-    }
-}
-
 /// PE 1 polls a flag, and then takes the data.
 fn message(name: &str) -> impl Fn(&Pe<Sim>) -> Result<i32> + use<'_> {
     move |pe| {
@@ -101,35 +89,6 @@ where
     assert!(explored.complete, "{explored:?}");
     assert_eq!((explored.schedules, explored.redundant), (classes, 0));
     assert_eq!(explore(Explore::random(200, 1), config, &program).0, expected);
-}
-
-/// Either PE is first, and the other one waits.
-#[test]
-fn a_lock_of_two_kernels_has_a_class_for_each_order() {
-    always(Config::pes(2), lock("lock_by_compare"), "[2, 0]", 2);
-    always(Config::pes(2), lock("lock_by_swap"), "[2, 0]", 2);
-}
-
-/// No load reaches the other node: the calls do.
-#[test]
-fn a_lock_on_another_node_is_waited_for() {
-    always(Config { nodes: 2, ..Config::pes(2) }, lock("lock_by_compare"), "[2, 0]", 2);
-}
-
-#[test]
-fn a_lock_that_is_not_given_back_is_a_deadlock_at_the_loop() {
-    let run = Simulation::new(Config::pes(2)).unwrap().run(lock("lock_kept")).unwrap();
-    let text = run.verdict.to_string();
-    assert!(matches!(run.verdict.kind, VerdictKind::Deadlock), "{text}");
-    assert!(text.contains("lock_kept: block 0, thread 0 polls buf1+0 on PE 0, found 1, at polls.cu:28"), "{text}");
-    always(Config::pes(2), lock("lock_kept"), "deadlock", 2);
-}
-
-#[test]
-fn a_lock_orders_only_what_is_done_under_it() {
-    let (outcomes, explored) = explore(Explore::All { limit: 20_000 }, Config::pes(2), lock("lock_too_late"));
-    assert_eq!(outcomes, BTreeSet::from(["race".to_string()]));
-    assert!(explored.complete, "{explored:?}");
 }
 
 /// A loop around `atomic_fetch` or `test` does not look in vain. With a quiet in it, it looks step by step, which makes four classes.

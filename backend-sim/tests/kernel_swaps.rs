@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use onesided::{Grid, Pe, Result, Source, args};
 use onesided_sim::{Config, EventKind, Explore, Profile, Races, Sim, Simulation};
 
-use crate::hand_over::run;
+use crate::hand_over::{outcomes, run, set};
 
 const SWAPS: &str = include_str!("../ptx/kernels/swaps.ptx");
 
@@ -32,26 +32,7 @@ fn launch(name: &str, rounds: i32) -> impl Fn(&Pe<Sim>) -> Result<[i32; 2]> + '_
 /// Classes, and what PE 0 has counted or how a run ends, in all schedules. Random ones have nothing else.
 #[track_caller]
 fn all(config: Config, name: &str, rounds: i32) -> (u64, BTreeSet<String>) {
-    let of = |how: Explore| {
-        let mut outcomes = BTreeSet::new();
-        let explored = Simulation::new(config.clone()).unwrap().explore(how, launch(name, rounds), |run| {
-            outcomes.insert(match (run.is_ok(), run.results.first()) {
-                (true, Some(Some([counted, _]))) => counted.to_string(),
-                _ => run.verdict.kind.outcome(),
-            });
-            ControlFlow::<()>::Continue(())
-        });
-        (explored.unwrap(), outcomes)
-    };
-    let (explored, outcomes) = of(Explore::All { limit: 20_000 });
-    assert!(explored.complete && explored.redundant == 0, "{name}: {explored:?}");
-    let (_, at_random) = of(Explore::random(200, 1));
-    assert!(at_random.is_subset(&outcomes), "{name}: {at_random:?} beside {outcomes:?}");
-    (explored.schedules, outcomes)
-}
-
-fn set(outcomes: &[&str]) -> BTreeSet<String> {
-    outcomes.iter().map(|outcome| (*outcome).to_string()).collect()
+    outcomes(&config, launch(name, rounds), |run| run.results[0].map_or(0, |[counted, _]| counted).to_string())
 }
 
 /// Nobody else's order matters: of two PEs that each take the lock twice, there are six.
@@ -66,6 +47,18 @@ fn a_lock_has_a_class_for_each_order_in_which_it_is_taken() {
         }
         assert_eq!(all(Config { races, ..Config::pes(3) }, "in_turn", 0), (1, set(&["0"])));
     }
+}
+
+/// No load reaches the other node: the calls do.
+#[test]
+fn a_lock_on_another_node_is_waited_for() {
+    let config = Config { nodes: 2, ..Config::pes(2) };
+    assert_eq!(all(config, "by_compare_swap", 1), (2, set(&["2"])));
+}
+
+#[test]
+fn a_lock_orders_only_what_is_done_under_it() {
+    assert_eq!(all(Config::pes(2), "too_late", 1).1, set(&["race"]));
 }
 
 #[test]
@@ -83,6 +76,8 @@ fn what_is_written_under_a_lock_is_completed_before_it_is_given_back() {
 #[test]
 fn a_lock_that_is_not_given_back_is_a_deadlock_at_its_call() {
     assert_eq!(all(Config::pes(2), "kept", 0), (2, set(&["deadlock"])));
+    let in_order = Simulation::new(Config::pes(2)).unwrap().run(launch("kept", 0)).unwrap().verdict.to_string();
+    assert!(in_order.contains("kept: block 0, thread 0 polls buf1+0 on PE 0, found 1, at swaps.cu:37"), "{in_order}");
     let mut last = String::new();
     let mut simulation = Simulation::new(Config::pes(2)).unwrap();
     let explored = simulation.explore(Explore::All { limit: 2 }, launch("kept", 0), |run| {

@@ -2,40 +2,6 @@
 #include <nvshmem.h>
 #include <nvshmemx.h>
 
-// Adds one to the counter of PE 0, which whoever holds the lock may change.
-__device__ void add_one(int *counter) {
-    int value = nvshmem_int_g(counter, 0);
-    nvshmem_int_p(counter, value + 1, 0);
-    nvshmem_quiet();
-}
-
-// A spin lock on PE 0: whoever replaces 0 by 1 holds it.
-extern "C" __global__ void lock_by_compare(int *counter, uint64_t *lock) {
-    while (nvshmem_uint64_atomic_compare_swap(lock, 0, 1, 0) != 0) {}
-    add_one(counter);
-    nvshmem_uint64_atomic_set(lock, 0, 0);
-}
-
-// Test and set: whoever finds 0 holds it.
-extern "C" __global__ void lock_by_swap(int *counter, uint64_t *lock) {
-    while (nvshmem_uint64_atomic_swap(lock, 1, 0) != 0) {}
-    add_one(counter);
-    nvshmem_uint64_atomic_swap(lock, 0, 0);
-}
-
-// The lock is never given back.
-extern "C" __global__ void lock_kept(int *counter, uint64_t *lock) {
-    while (nvshmem_uint64_atomic_compare_swap(lock, 0, 1, 0) != 0) {}
-    add_one(counter);
-}
-
-// The counter is changed before the lock is held.
-extern "C" __global__ void lock_too_late(int *counter, uint64_t *lock) {
-    add_one(counter);
-    while (nvshmem_uint64_atomic_compare_swap(lock, 0, 1, 0) != 0) {}
-    nvshmem_uint64_atomic_set(lock, 0, 0);
-}
-
 // PE 1 polls its flag by a fetch, and then PE 0's.
 extern "C" __global__ void poll_by_fetch(int *data, uint64_t *flag, int *seen) {
     if (nvshmem_my_pe() == 0) {

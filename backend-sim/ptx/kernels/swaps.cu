@@ -51,3 +51,9 @@ extern "C" __global__ void beside_fence(int *data, uint64_t *lock, int) {
         data[2] = *(volatile int *)data;
     }
 }
+
+// The number is changed before the lock is held.
+extern "C" __global__ void too_late(int *data, uint64_t *lock, int rounds) {
+    nvshmem_int_p(data, nvshmem_int_g(data, 0) + 1, 0);
+    add(data, lock, rounds, true, COMPARE_SWAP);
+}

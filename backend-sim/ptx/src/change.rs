@@ -21,7 +21,7 @@ pub enum Change {
     Volatile,
     /// A read-only load becomes a plain one.
     Plain,
-    /// A load of a word of 8 bytes becomes a call of `nvshmem_signal_fetch`.
+    /// A load of a word of 8 bytes becomes a call of `nvshmem_signal_fetch`. A load of shared memory, or of another size, stays as it is.
     SignalFetch,
 }
 

@@ -454,7 +454,7 @@ impl Detector {
         }
     }
 
-    /// A thread of a block reads shared memory strongly. `counts`: by an atomic that counts.
+    /// A thread of a block reads shared memory strongly. `counts`: it goes on whatever it has read.
     pub(crate) fn hears_in_shared(
         &mut self,
         (agent, block): (AgentId, AgentId),

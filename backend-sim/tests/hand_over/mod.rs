@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use onesided::{Argument, Grid, Pe, Result, Source, Stream, args};
-use onesided_sim::{Config, Explore, Sim, Simulation};
+use onesided_sim::{Config, Explore, Run, Sim, Simulation};
 
 /// Runs a kernel on all PEs, and waits for all of them. Each test gives what its kernel takes.
 pub(crate) fn run(pe: &Pe<Sim>, source: &Source, name: &str, grid: &Grid, arguments: &[Argument]) -> Result<()> {
@@ -54,4 +54,31 @@ pub(crate) fn hand_over(pe: &Pe<Sim>, source: &Source, name: &str, grid: &Grid, 
     pe.free(flag)?;
     pe.free(data)?;
     Ok(result)
+}
+
+/// Classes, and the outcomes of all schedules, as `text` has them. The search must be complete. Random schedules have nothing else.
+#[track_caller]
+pub(crate) fn outcomes<T>(
+    config: &Config,
+    program: impl Fn(&Pe<Sim>) -> Result<T>,
+    text: impl Fn(&Run<T>) -> String,
+) -> (u64, BTreeSet<String>) {
+    let of = |how: Explore| {
+        let mut outcomes = BTreeSet::new();
+        let explored = Simulation::new(config.clone()).unwrap().explore(how, &program, |run| {
+            outcomes.insert(if run.is_ok() { text(run) } else { run.verdict.kind.outcome() });
+            ControlFlow::<()>::Continue(())
+        });
+        (explored.unwrap(), outcomes)
+    };
+    let (explored, outcomes) = of(Explore::All { limit: 20_000 });
+    assert!(explored.complete && explored.redundant == 0, "{explored:?}");
+    let (_, at_random) = of(Explore::random(200, 1));
+    assert!(at_random.is_subset(&outcomes), "{at_random:?} beside {outcomes:?}");
+    (explored.schedules, outcomes)
+}
+
+/// A set of outcomes.
+pub(crate) fn set(outcomes: &[&str]) -> BTreeSet<String> {
+    outcomes.iter().map(|outcome| (*outcome).to_string()).collect()
 }
